@@ -1,0 +1,3 @@
+"""fieldwarden: the field-ownership policy layer for Kubernetes."""
+
+__version__ = "0.1.0"

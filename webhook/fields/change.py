@@ -1,0 +1,123 @@
+"""Change: what one request did to an object and to the claims on it (the vocabulary; admission works it out)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from webhook.fields.claims import Claim, Identity, ManagedFields
+from webhook.fields.fieldset import FieldSet
+
+Explanation = Literal["before-first-apply", "ancient-changes", "last-applied", "migration", "version", "schema"]
+"""Why a claim moved that the requester's write does not account for."""
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """The authenticated user. A fact, where a manager's name is only a claim."""
+
+    name: str
+    groups: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource as `metav1.GroupVersionResource` names it; `group` is "" for the core group."""
+
+    group: str
+    version: str
+    resource: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One write as the API server describes it. `old` is None for a creation."""
+
+    operation: Literal["CREATE", "UPDATE"]
+    resource: Resource
+    kind: str
+    subresource: str  # "" for the main resource
+    namespace: str  # "" for a cluster-scoped object
+    name: str
+    user: User
+    field_manager: str | None  # options.fieldManager: only there when the client named one (fact 2)
+    dry_run: bool
+    new: Mapping[str, Any]
+    old: Mapping[str, Any] | None
+    api_version: str  # of the object, as written; of the Scale for a scale
+
+    @property
+    def is_scale(self) -> bool:
+        return self.subresource == "scale"
+
+
+@dataclass(frozen=True, slots=True)
+class Requester:
+    """The claim that a request wrote under. `identity` is None where nothing tells."""
+
+    identity: Identity | None
+
+    @property
+    def manager(self) -> str | None:
+        return self.identity.manager if self.identity else None
+
+    def __str__(self) -> str:
+        return str(self.identity) if self.identity else "an unknown manager"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimChange:
+    """What happened to one claim: the paths that it gained and lost."""
+
+    identity: Identity
+    old: Claim | None
+    new: Claim | None
+    gained: FieldSet
+    lost: FieldSet
+
+
+@dataclass(frozen=True, slots=True)
+class Tampering:
+    """Paths of one claim that moved and that no rule of the server explains."""
+
+    identity: Identity
+    gained: FieldSet
+    lost: FieldSet
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """Whole Update claims that moved into one Apply claim, values unchanged."""
+
+    sources: tuple[Identity, ...]
+    target: Identity
+    tampering: tuple[Tampering, ...]  # what it is where no policy allows it
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one request did. Pure data; every path is the parent object's own, also for a Scale."""
+
+    request: Request
+    old_claims: ManagedFields
+    new_claims: ManagedFields
+    requester: Requester
+    written: FieldSet  # values added or modified: leaves, list items, atomic lists
+    removed: FieldSet  # values that went away
+    reordered: FieldSet  # keyed lists whose common items changed order
+    changes: Mapping[Identity, ClaimChange]  # the claims that gained or lost anything
+    takeover: Mapping[Identity, FieldSet]  # what the requester's claim took, by the claim that lost it
+    tampering: tuple[Tampering, ...] = ()
+    elsewhere: FieldSet = field(default_factory=FieldSet)  # written by the server or another webhook: claimed by nobody
+    explained: Mapping[Identity, tuple[Explanation, ...]] = field(default_factory=dict)
+    migration: Migration | None = None  # one that only a policy's `integrity.migrates` can allow
+
+    @property
+    def no_op(self) -> bool:
+        """Nothing written, removed, reordered, gained or lost: always allowed, never recorded."""
+        return not (self.changes or self.written or self.removed or self.reordered)

@@ -1,0 +1,264 @@
+"""Policies as evaluation sees them: small, frozen, with every text compiled once at load."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from webhook.fields.change import Requester, User
+from webhook.fields.claims import Identity
+from webhook.fields.pattern import Pattern
+
+
+class Mode(StrEnum):
+    """How far a policy may go: record; record and tell; act."""
+
+    AUDIT = "Audit"
+    WARN = "Warn"
+    ENFORCE = "Enforce"
+
+    def capped(self, cap: Mode) -> Mode:
+        """The milder of the two.
+
+        >>> Mode.ENFORCE.capped(Mode.AUDIT)
+        <Mode.AUDIT: 'Audit'>
+        """
+        order = (Mode.AUDIT, Mode.WARN, Mode.ENFORCE)
+        return order[min(order.index(self), order.index(cap))]
+
+
+class Action(StrEnum):
+    """What a rule wants done."""
+
+    DENY = "Deny"
+    RESTORE = "Restore"
+    REASSIGN = "Reassign"
+    RELEASE = "Release"
+    PRUNE = "Prune"
+    RENAME = "Rename"
+
+    @property
+    def rewrites(self) -> bool:
+        return self is not Action.DENY
+
+
+@dataclass(frozen=True, slots=True)
+class Glob:
+    """A name in which `*` stands for any characters, `?` for one; everything else is literal.
+
+    >>> Glob.compile("kubectl-*").matches("kubectl-edit")
+    True
+    """
+
+    text: str
+    regex: re.Pattern[str] | None  # None: the text is literal, compared as it is
+
+    @classmethod
+    def compile(cls, text: str) -> Glob:
+        if "*" not in text and "?" not in text:
+            return cls(text, None)
+        parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in text)
+        return cls(text, re.compile("".join(parts), re.DOTALL))
+
+    def matches(self, name: str) -> bool:
+        return name == self.text if self.regex is None else self.regex.fullmatch(name) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One user, group or service account (`ns/name`), by glob. Compared with facts, never with names."""
+
+    kind: Literal["user", "group", "serviceAccount"]
+    name: Glob  # a service account's is kept as `system:serviceaccount:ns:name`
+
+    def matches(self, user: User) -> bool:
+        if self.kind == "group":
+            return any(self.name.matches(group) for group in user.groups)
+        return self.name.matches(user.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """Any of several subjects; none at all matches nobody."""
+
+    any_of: tuple[Subject, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.any_of)
+
+    def match(self, user: User) -> bool:
+        return any(subject.matches(user) for subject in self.any_of)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagerMatcher:
+    """Which claims are meant: manager by glob, and operation, subresource, users where given."""
+
+    manager: Glob
+    operation: Literal["Apply", "Update"] | None = None
+    subresource: str | None = None  # None: any
+    subjects: Subjects = Subjects()
+
+    def matches_claim(self, identity: Identity) -> bool:
+        """By name alone: a claim carries no user."""
+        return (
+            (self.operation is None or identity.operation == self.operation)
+            and (self.subresource is None or identity.subresource == self.subresource)
+            and self.manager.matches(identity.manager)
+        )
+
+    def matches_requester(self, requester: Requester, user: User) -> bool:
+        """By name and user; an unknown manager by user alone (and never where no users are given)."""
+        if self.subjects and not self.subjects.match(user):
+            return False
+        if requester.identity is None:
+            return bool(self.subjects)
+        return self.matches_claim(requester.identity)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """A Kubernetes label selector: every requirement holds."""
+
+    requirements: tuple[tuple[str, Literal["In", "NotIn", "Exists", "DoesNotExist"], frozenset[str]], ...]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        for key, operator, values in self.requirements:
+            value = labels.get(key)
+            if operator == "In" and (value is None or value not in values):
+                return False
+            if operator == "NotIn" and value is not None and value in values:
+                return False
+            if operator == "Exists" and value is None:
+                return False
+            if operator == "DoesNotExist" and value is not None:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceMatcher:
+    """Groups and resources, `*` for any; `version` is the one that the policy's patterns speak (None: preferred)."""
+
+    groups: frozenset[str]
+    resources: frozenset[str]
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """Which requests a policy is about. Empty tuples and None match everything."""
+
+    resources: tuple[ResourceMatcher, ...]
+    namespaces: tuple[Glob, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    object_selector: LabelSelector | None = None
+    managed_by: tuple[ManagerMatcher, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exempt:
+    """Whose requests, and which namespaces, a policy leaves alone."""
+
+    subjects: Subjects = Subjects()
+    namespaces: tuple[Glob, ...] = ()
+    control_plane: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class OwnershipRule:
+    """Some fields belong to some managers."""
+
+    name: str
+    for_subjects: Subjects | None  # None: the rule is for everyone
+    fields: tuple[Pattern, ...]
+    except_: tuple[Pattern, ...]
+    owners: tuple[ManagerMatcher, ...]
+    guard: Literal["Claimed", "Matching"]
+    on_change: Action | None  # Deny | Restore | Reassign | None: recorded
+    on_share: Action | None  # Release | Deny | None: recorded
+    on_ghost: Action | None  # Prune | None: recorded
+    leftovers: tuple[ManagerMatcher, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A manager's name that only these users may write under."""
+
+    manager: ManagerMatcher
+
+
+@dataclass(frozen=True, slots=True)
+class WritersRule:
+    """Which manager names may write at all, and who may use them. `allow` None: every name."""
+
+    name: str
+    for_subjects: Subjects | None
+    deny: tuple[ManagerMatcher, ...]
+    allow: tuple[ManagerMatcher, ...] | None
+    bind: tuple[Binding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IntegrityRule:
+    """Claims are not edited by hand, `allow` and known migrations apart."""
+
+    name: str
+    for_subjects: Subjects | None
+    allow: Subjects
+    migrates: tuple[Glob, ...]
+    on_tamper: Action | None  # Deny | Restore | None: recorded
+
+
+@dataclass(frozen=True, slots=True)
+class RenameRule:
+    """Update claims under one of these names are to carry another."""
+
+    name: str
+    for_subjects: Subjects | None
+    from_: tuple[Glob, ...]
+    to: str
+
+
+Rule = OwnershipRule | WritersRule | IntegrityRule | RenameRule
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One loaded FieldPolicy."""
+
+    name: str
+    description: str
+    mode: Mode
+    match: Match
+    exempt: Exempt
+    rules: tuple[Rule, ...]
+    scale_path: str | None = None  # where replicas stand in a custom resource; None: .spec.replicas
+    source: str = ""  # file or object it came from, for messages to the operator
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that one rule found."""
+
+    kind: Literal["change", "share", "ghost", "writer", "impersonation", "tamper", "rename"]
+    policy: Policy
+    rule: str
+    action: Action | None
+    paths: tuple[str, ...]  # in the server's text form and order; empty for writer and impersonation
+    claims: tuple[Identity, ...]  # whose claim it is about: the owner, the sharer, the tampered one
+    remedy: str = ""  # the way out, one sentence for a person
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """All events that the policies found, in the order of policies, rules and paths. Before modes."""
+
+    events: tuple[Event, ...] = ()
+
+
+def globs(texts: Iterable[str]) -> tuple[Glob, ...]:
+    return tuple(Glob.compile(text) for text in texts)
