@@ -1,0 +1,134 @@
+"""Claims: the entries of managedFields, by identity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple
+
+from webhook.fields import trie
+from webhook.fields.errors import FieldsError
+from webhook.fields.fieldset import FieldSet
+
+
+class Identity(NamedTuple):
+    """What makes a claim one claim for the server (fact 8). `api_version` is "" for Apply: appliers have one claim."""
+
+    manager: str
+    operation: Literal["Apply", "Update"]
+    subresource: str = ""
+    api_version: str = ""
+
+    def __str__(self) -> str:
+        where = f", {self.subresource}" if self.subresource else ""
+        return f"{self.manager} ({self.operation}{where})"
+
+
+class Claim:
+    """One managedFields entry. Its fields are read on first use: most claims of most writes are never looked into."""
+
+    __slots__ = ("_fields", "api_version", "entry", "identity")
+
+    def __init__(self, identity: Identity, api_version: str, entry: Mapping[str, Any]) -> None:
+        self.identity = identity
+        self.api_version = api_version
+        self.entry = entry
+        self._fields: FieldSet | None = None
+
+    @property
+    def fields(self) -> FieldSet:
+        """The claimed paths; raises FieldsError where fieldsV1 cannot be read."""
+        if self._fields is None:
+            try:
+                self._fields = FieldSet.of(trie.parse(self.entry.get("fieldsV1") or {}))
+            except FieldsError as error:
+                error.message = f"the claim of {self.identity}: {error.message}"
+                raise
+        return self._fields
+
+    @property
+    def time(self) -> str | None:
+        """RFC 3339, to the second; may be missing, and proves nothing (fact 5)."""
+        return self.entry.get("time")
+
+    def same_fields(self, other: Claim) -> bool:
+        """Whether both claim the same paths in the same version."""
+        if self.api_version != other.api_version:
+            return False
+        return self.entry.get("fieldsV1") == other.entry.get("fieldsV1") or self.fields == other.fields
+
+    def __repr__(self) -> str:
+        return f"Claim({self.identity})"
+
+
+class ManagedFields(Mapping[Identity, Claim]):
+    """All claims on one object, in the order of the list.
+
+    >>> entry = {"manager": "flux", "operation": "Apply", "apiVersion": "v1", "fieldsType": "FieldsV1",
+    ...          "fieldsV1": {"f:data": {"f:a": {}}}}
+    >>> [str(identity) for identity in ManagedFields.parse([entry])]
+    ['flux (Apply)']
+    """
+
+    __slots__ = ("_claims",)
+
+    def __init__(self, claims: dict[Identity, Claim]) -> None:
+        self._claims = claims
+
+    @classmethod
+    def parse(cls, entries: object, like: ManagedFields | None = None) -> ManagedFields:
+        """Reads a managedFields list (None is an empty one); raises FieldsError with the place.
+
+        Of two entries with one identity the last counts, as for the server (fact 18). A claim of `like` whose entry
+        is equal is taken over, with what was read of it.
+        """
+        if entries is None:
+            return cls({})
+        if not isinstance(entries, list):
+            raise FieldsError(f"managedFields is a list, not {type(entries).__name__}")
+        known = like._claims if like is not None else {}
+        claims: dict[Identity, Claim] = {}
+        for position, entry in enumerate(entries):
+            identity, api_version = _identity(entry, position)
+            claim = known.get(identity)
+            if claim is None or claim.entry != entry:
+                claim = Claim(identity, api_version, entry)
+            claims[identity] = claim
+        return cls(claims)
+
+    def __getitem__(self, identity: Identity) -> Claim:
+        return self._claims[identity]
+
+    def __iter__(self) -> Iterator[Identity]:
+        return iter(self._claims)
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+    def claims(self) -> tuple[Claim, ...]:
+        return tuple(self._claims.values())
+
+    def fields_of(self, identity: Identity) -> FieldSet:
+        """The paths that a claim holds; none where there is no such claim."""
+        claim = self._claims.get(identity)
+        return claim.fields if claim is not None else FieldSet()
+
+    def holders(self, path: tuple[str, ...]) -> tuple[Identity, ...]:
+        """Whose claims hold exactly this path."""
+        return tuple(identity for identity, claim in self._claims.items() if path in claim.fields)
+
+
+def _identity(entry: object, position: int) -> tuple[Identity, str]:
+    place = f"managedFields[{position}]"
+    if not isinstance(entry, dict):
+        raise FieldsError(f"{place} is an object, not {type(entry).__name__}")
+    manager, operation = entry.get("manager", ""), entry.get("operation")
+    api_version, subresource = entry.get("apiVersion"), entry.get("subresource", "")
+    if operation != "Apply" and operation != "Update":
+        raise FieldsError(f"{place}.operation is Apply or Update")
+    if not (isinstance(manager, str) and isinstance(subresource, str)):
+        raise FieldsError(f"{place}: manager and subresource are texts")
+    if not isinstance(api_version, str) or not api_version:
+        raise FieldsError(f"{place}.apiVersion is a text such as apps/v1")
+    if not isinstance(entry.get("fieldsV1"), dict | None):
+        raise FieldsError(f"{place}.fieldsV1 is an object")
+    return Identity(manager, operation, subresource, api_version if operation == "Update" else ""), api_version

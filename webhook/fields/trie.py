@@ -1,0 +1,210 @@
+"""Set algebra on tries of steps: nested dicts in fieldsV1's own shape, with canonical steps.
+
+A node is a member when it is empty (a leaf) or has the key ".". No node is without members, and "." never stands
+alone. Nothing here changes a dict that it was given: subtrees are shared freely. At the root, an empty dict is the
+empty set, so the functions below speak of children of a root or of nodes, as their names say; `None` is "no node".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from webhook.fields.errors import FieldsError
+from webhook.fields.steps import canonical_step, step_order
+
+Node: TypeAlias = "dict[str, Node]"
+Steps: TypeAlias = tuple[str, ...]
+
+LEAF: Node = {}
+
+
+def is_member(node: Node) -> bool:
+    return not node or "." in node
+
+
+def parse(tree: object) -> Node:
+    """A fieldsV1 root as a canonical trie: the same dict where it is canonical already. Raises FieldsError."""
+    if not isinstance(tree, dict):
+        raise FieldsError(f"fieldsV1 is an object, not {type(tree).__name__}")
+    root = _canonical(tree)
+    if "." in root:  # "No one owns the entire object": the server drops it
+        root = {step: node for step, node in root.items() if step != "."}
+    return root
+
+
+def _canonical(tree: Node) -> Node:
+    changed: dict[str, Node] | None = None
+    for key, child in tree.items():
+        if child.__class__ is not dict:
+            raise FieldsError(f"below {key} stands {type(child).__name__}, where fieldsV1 has an object")
+        if key == ".":
+            if child:  # the server skips what "." holds
+                changed = {**(changed or {}), ".": LEAF}
+            continue
+        node = _canonical(child) if child else child
+        if len(node) == 1 and "." in node:
+            node = LEAF
+        step = key if key[:2] == "f:" else canonical_step(key)
+        if node is not child or step != key:
+            changed = changed if changed is not None else {}
+            changed[key] = node
+    if changed is None:
+        return tree
+    out: Node = {}
+    for key, child in tree.items():
+        step = key if key == "." else canonical_step(key)
+        node = changed.get(key, child)
+        out[step] = _union_nodes(out[step], node) if step in out else node
+    return out
+
+
+def union(a: Node, b: Node) -> Node:
+    """Of two roots."""
+    if not a or a is b:
+        return b
+    return a if not b else _union_nodes(a, b)
+
+
+def _union_nodes(a: Node, b: Node) -> Node:
+    if not a or not b:
+        full = a or b
+        return full if is_member(full) else {".": LEAF, **full}
+    out = dict(a)
+    for step, theirs in b.items():
+        mine = out.get(step)
+        if mine is None:
+            out[step] = theirs
+        elif mine != theirs:
+            out[step] = _union_nodes(mine, theirs)
+    return out
+
+
+def intersection(a: Node, b: Node) -> Node:
+    """Of two roots."""
+    out: Node = {}
+    if len(b) < len(a):
+        a, b = b, a
+    for step, mine in a.items():
+        theirs = b.get(step)
+        if theirs is not None:
+            both = _intersect_nodes(mine, theirs)
+            if both is not None:
+                out[step] = both
+    return out
+
+
+def _intersect_nodes(a: Node, b: Node) -> Node | None:
+    if not a or not b:
+        return LEAF if is_member(a) and is_member(b) else None
+    return _closed(intersection(a, b))
+
+
+def difference(a: Node, b: Node) -> Node:
+    """What is in root `a` and not in root `b`."""
+    if a == b:
+        return LEAF
+    out: Node = {}
+    for step, mine in a.items():
+        theirs = b.get(step)
+        if theirs is None:
+            out[step] = mine
+        elif mine != theirs:
+            rest = _subtract_nodes(mine, theirs)
+            if rest is not None:
+                out[step] = rest
+    return out
+
+
+def _subtract_nodes(a: Node, b: Node) -> Node | None:
+    if not a:
+        return None if is_member(b) else a
+    if not b:
+        return {step: node for step, node in a.items() if step != "."}
+    return _closed(difference(a, b))
+
+
+def recursive_difference(a: Node, b: Node) -> Node:
+    """What is in root `a` and neither in root `b` nor below one of its members."""
+    out: Node = {}
+    for step, mine in a.items():
+        theirs = b.get(step)
+        if theirs is None:
+            out[step] = mine
+        elif not is_member(theirs):
+            rest = mine if not mine else _closed(recursive_difference(mine, theirs))
+            if rest is not None:
+                out[step] = rest
+    return out
+
+
+def _closed(node: Node) -> Node | None:
+    """A node made of parts, put right: None when nothing is left, a leaf when only "." is."""
+    if not node:
+        return None
+    return LEAF if len(node) == 1 and "." in node else node
+
+
+def leaves(root: Node) -> Node:
+    """The members that have no member below them."""
+    return {step: leaves(node) if node else node for step, node in root.items() if step != "."}
+
+
+def lookup(root: Node, path: Iterable[str]) -> Node | None:
+    """The node at a path, member or not."""
+    node = root
+    for step in path:
+        below = node.get(step)
+        if below is None:
+            return None
+        node = below
+    return node
+
+
+def contains(root: Node, path: Steps) -> bool:
+    node = lookup(root, path)
+    return node is not None and bool(path) and is_member(node)
+
+
+def count(root: Node) -> int:
+    return sum(1 if not node else count(node) + ("." in node) for step, node in root.items() if step != ".")
+
+
+def iterate(root: Node, prefix: Steps = ()) -> Iterator[Steps]:
+    """Every member in the server's order: at each level the members, then what lies below each."""
+    steps = sorted((step for step in root if step != "."), key=step_order)
+    for step in steps:
+        if is_member(root[step]):
+            yield (*prefix, step)
+    for step in steps:
+        if root[step]:
+            yield from iterate(root[step], (*prefix, step))
+
+
+def build(paths: Iterable[Steps]) -> Node:
+    """A root of these paths, whose steps are canonical."""
+    root: Node = {}
+    for path in paths:
+        if not path:
+            continue
+        node = root
+        for step in path[:-1]:
+            below = node.get(step)
+            if below is None:
+                below = node[step] = {}
+            node = below
+        node.setdefault(path[-1], {})["."] = LEAF
+    return _close_all(root)
+
+
+def _close_all(root: Node) -> Node:
+    return {
+        step: LEAF if step == "." or (len(node) == 1 and "." in node) else _close_all(node)
+        for step, node in root.items()
+    }
+
+
+def sorted_tree(root: Node) -> Node:
+    """A copy in the order in which the server writes fieldsV1."""
+    steps = sorted(root, key=lambda step: (-1,) if step == "." else step_order(step))
+    return {step: sorted_tree(root[step]) for step in steps}

@@ -1,0 +1,243 @@
+"""What differs between two versions of an object, path by path.
+
+Lists are descended as the claims show that the server does: items are paired by the keys in `k:` steps, sets by value
+in `v:` steps. Every other list is one atomic value, and so are the items of one key that occurs more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from webhook.fields import trie
+from webhook.fields.claims import ManagedFields
+from webhook.fields.fieldset import EMPTY, FieldSet
+from webhook.fields.steps import canonical_step, field_step, key_step, step_value, value_step
+
+Steps: TypeAlias = tuple[str, ...]
+
+NEVER_CLAIMED = frozenset({"apiVersion", "kind"})
+NEVER_CLAIMED_METADATA = frozenset(
+    {
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "managedFields",
+        "selfLink",
+    }
+)
+"""Fields that the server never puts into a claim, so that writing them is nobody's change (stripMeta in apimachinery)."""
+
+
+class _Absent:
+    """The value of a path that an object does not have; null is a value."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = _Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is new or other in the second object, what it no longer has, and the keyed lists in another order."""
+
+    written: FieldSet = EMPTY
+    removed: FieldSet = EMPTY
+    reordered: FieldSet = EMPTY
+
+    def __bool__(self) -> bool:
+        return bool(self.written or self.removed or self.reordered)
+
+
+def value_at(value: Any, path: Iterable[str]) -> Any:
+    """The value at a path of canonical steps, or ABSENT. Of several items with the same keys, all of them as a list.
+
+    >>> value_at({"spec": {"ports": [{"port": 80, "name": "web"}]}}, ('f:spec', 'f:ports', 'k:{"port":80}', 'f:name'))
+    'web'
+    """
+    for step in path:
+        kind = step[:2]
+        if kind == "f:":
+            if not isinstance(value, Mapping) or (value := value.get(step[2:], ABSENT)) is ABSENT:
+                return ABSENT
+            continue
+        if not isinstance(value, list):
+            return ABSENT
+        wanted = step_value(step)
+        if kind == "i:":
+            found = value[wanted : wanted + 1] if wanted >= 0 else []
+        elif kind == "k:":
+            found = [item for item in value if _has_keys(item, wanted)]
+        else:
+            found = [item for item in value if _same(item, wanted)]
+        if not found:
+            return ABSENT
+        value = found[0] if len(found) == 1 else found
+    return value
+
+
+def _has_keys(item: Any, keys: dict[str, Any]) -> bool:
+    return isinstance(item, dict) and all(name in item and _same(item[name], value) for name, value in keys.items())
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equality as JSON has it: 1 is 1.0 and not true."""
+    return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
+
+
+def compare(
+    old: Mapping[str, Any], new: Mapping[str, Any], claims: Iterable[ManagedFields], *, status: bool = False
+) -> Comparison:
+    """What differs between two objects. `claims` show which lists have keys; `status` tells whether `.status` counts."""
+    walk = _Walk(tuple(claims))
+    for name in old.keys() | new.keys():
+        if name in NEVER_CLAIMED or (name == "status" and not status):
+            continue
+        was, now = old.get(name, ABSENT), new.get(name, ABSENT)
+        if name == "metadata":
+            was, now = _claimable(was), _claimable(now)
+        walk.compare(was, now, (field_step(name),))
+    return walk.result()
+
+
+def _claimable(metadata: Any) -> Any:
+    if not isinstance(metadata, Mapping):
+        return metadata
+    return {name: value for name, value in metadata.items() if name not in NEVER_CLAIMED_METADATA}
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Collects paths while both objects are walked together."""
+
+    claims: tuple[ManagedFields, ...]
+    written: list[Steps] = field(default_factory=list)
+    removed: list[Steps] = field(default_factory=list)
+    reordered: list[Steps] = field(default_factory=list)
+
+    def result(self) -> Comparison:
+        return Comparison(_set(self.written), _set(self.removed), _set(self.reordered))
+
+    def compare(self, old: Any, new: Any, path: Steps) -> None:
+        if old is new or (old == new and _identical(old, new)):
+            return
+        if isinstance(old, dict) and isinstance(new, dict) and old and new:
+            for name in old.keys() | new.keys():
+                self.compare(old.get(name, ABSENT), new.get(name, ABSENT), (*path, field_step(name)))
+        elif (isinstance(old, list) and (isinstance(new, list) or new is ABSENT)) or (
+            isinstance(new, list) and old is ABSENT
+        ):
+            self._lists(old, new, path)
+        else:
+            if isinstance(old, dict) and isinstance(new, dict):  # one of them is empty
+                self._one_is_empty(old, new, path)
+                return
+            if old is not ABSENT:
+                self._collect(old, path, self.removed if new is ABSENT or isinstance(new, dict | list) else None)
+            if new is not ABSENT:
+                self._collect(new, path, self.written)
+
+    def _one_is_empty(self, old: dict[str, Any], new: dict[str, Any], path: Steps) -> None:
+        for name, value in old.items():
+            self._collect(value, (*path, field_step(name)), self.removed)
+        for name, value in new.items():
+            self._collect(value, (*path, field_step(name)), self.written)
+
+    def _collect(self, value: Any, path: Steps, into: list[Steps] | None) -> None:
+        """The leaves of a value that came or went."""
+        if into is None:
+            return
+        if isinstance(value, dict) and value:
+            for name, below in value.items():
+                self._collect(below, (*path, field_step(name)), into)
+        elif isinstance(value, list) and value:
+            empty = ABSENT
+            self._lists(empty, value, path) if into is self.written else self._lists(value, empty, path)
+        else:
+            into.append(path)
+
+    def _lists(self, old: Any, new: Any, path: Steps) -> None:
+        before = self._items(old, path)
+        after = self._items(new, path)
+        if before is None or after is None or not (before or after):
+            (self.removed if new is ABSENT else self.written).append(path)
+            return
+        for step, was in before.items():
+            now = after.get(step)
+            if now is None:
+                self.removed.append((*path, step))
+                self._below(was, (*path, step), self.removed)
+            elif len(was) == 1 and len(now) == 1:
+                self.compare(was[0], now[0], (*path, step))
+            elif was != now:  # a key that occurs twice: one leaf (fact 32)
+                self.written.append((*path, step))
+        for step, now in after.items():
+            if step not in before:
+                self.written.append((*path, step))
+                self._below(now, (*path, step), self.written)
+        keyed = next(iter(before or after))[:2] == "k:"
+        if keyed and [s for s in before if s in after] != [s for s in after if s in before]:
+            self.reordered.append(path)
+
+    def _below(self, items: list[Any], path: Steps, into: list[Steps]) -> None:
+        if len(items) == 1 and isinstance(items[0], dict):
+            for name, value in items[0].items():
+                self._collect(value, (*path, field_step(name)), into)
+
+    def _items(self, value: Any, path: Steps) -> dict[str, list[Any]] | None:
+        """The items of a list by their steps, or None for an atomic list."""
+        if value is ABSENT:
+            return {}
+        keys = self._keys(path)
+        if keys is None:
+            return None
+        items: dict[str, list[Any]] = {}
+        for item in value:
+            if keys and not isinstance(item, dict):
+                return None
+            if not keys and isinstance(item, dict | list):
+                return None
+            step = key_step({name: item[name] for name in keys if name in item}) if keys else value_step(item)
+            items.setdefault(step, []).append(item)
+        return items
+
+    def _keys(self, path: Steps) -> tuple[str, ...] | None:
+        """The names of a list's keys; () for a set; None for an atomic list. All claims agree: one schema, one answer."""
+        for managed in self.claims:
+            for claim in managed.claims():
+                node = _raw_lookup(claim.entry.get("fieldsV1"), path)
+                for step in node or ():
+                    if step[:2] == "k:":
+                        return tuple(step_value(canonical_step(step)))
+                    if step[:2] == "v:":
+                        return ()
+        return None
+
+
+def _raw_lookup(tree: Any, path: Steps) -> dict[str, Any] | None:
+    """The node at a path in fieldsV1 as it came, whose keys may be spelt in other ways than ours."""
+    for step in path:
+        if not isinstance(tree, dict):
+            return None
+        below = tree.get(step)
+        if below is None and step[:2] != "f:":
+            below = next(
+                (node for key, node in tree.items() if key[:2] == step[:2] and canonical_step(key) == step), None
+            )
+        tree = below
+    return tree if isinstance(tree, dict) else None
+
+
+def _identical(a: Any, b: Any) -> bool:
+    """Python finds 1 == True; JSON does not. Only scalars need the second look: no API mixes them below an equal map."""
+    return isinstance(a, bool) == isinstance(b, bool)
+
+
+def _set(paths: list[Steps]) -> FieldSet:
+    return FieldSet.of(trie.build(paths)) if paths else EMPTY
