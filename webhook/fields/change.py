@@ -9,7 +9,9 @@ from typing import Any, Literal
 from webhook.fields.claims import Claim, Identity, ManagedFields
 from webhook.fields.fieldset import FieldSet
 
-Explanation = Literal["before-first-apply", "ancient-changes", "last-applied", "migration", "version", "schema"]
+Explanation = Literal[
+    "before-first-apply", "ancient-changes", "last-applied", "migration", "version", "schema", "another-webhook"
+]
 """Why a claim moved that the requester's write does not account for."""
 
 
@@ -49,7 +51,8 @@ class Request:
     dry_run: bool
     new: Mapping[str, Any]
     old: Mapping[str, Any] | None
-    api_version: str  # of the object, as written; of the Scale for a scale
+    api_version: str  # of the objects shown, which the webhook may have asked to be converted
+    requested_version: str  # of the object that the client sent: a new claim carries this one
 
     @property
     def is_scale(self) -> bool:
@@ -88,6 +91,7 @@ class Tampering:
     identity: Identity
     gained: FieldSet
     lost: FieldSet
+    version: bool = False  # the claim's apiVersion was altered
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,7 @@ class Change:
     changes: Mapping[Identity, ClaimChange]  # the claims that gained or lost anything
     takeover: Mapping[Identity, FieldSet]  # what the requester's claim took, by the claim that lost it
     tampering: tuple[Tampering, ...] = ()
-    elsewhere: FieldSet = field(default_factory=FieldSet)  # written by the server or another webhook: claimed by nobody
+    elsewhere: FieldSet = field(default_factory=FieldSet)  # written, and not by the requester: the server or a webhook
     explained: Mapping[Identity, tuple[Explanation, ...]] = field(default_factory=dict)
     migration: Migration | None = None  # one that only a policy's `integrity.migrates` can allow
 

@@ -166,6 +166,42 @@ def contains(root: Node, path: Steps) -> bool:
     return node is not None and bool(path) and is_member(node)
 
 
+def child(tree: Node, step: str) -> Node | None:
+    """The node below a fieldsV1 tree as it came, in which `k:` and `v:` may be spelt in other ways than ours."""
+    below = tree.get(step)
+    if below is None and step[:2] != "f:":
+        kind = step[:2]
+        for key, node in tree.items():
+            if key[:2] == kind and canonical_step(key) == step:
+                return node
+    return below
+
+
+def held(root: Node, tree: Node) -> tuple[Node, Node]:
+    """Of the members of a root: those that a fieldsV1 tree as it came holds itself, and those below one of its leaves.
+
+    The second kind is held only where the leaf is an atomic value; an empty map that got a field looks the same.
+    """
+    exact: Node = {}
+    covered: Node = {}
+    for step, mine in root.items():
+        theirs = child(tree, step)
+        if theirs is None or step == ".":
+            continue
+        below: Node = LEAF
+        if mine and not theirs:
+            covered[step] = {name: node for name, node in mine.items() if name != "."}
+        elif mine:
+            below, under = held(mine, theirs)
+            if under:
+                covered[step] = under
+        if is_member(mine) and is_member(theirs):
+            exact[step] = {".": LEAF, **below} if below else LEAF
+        elif below:
+            exact[step] = below
+    return exact, covered
+
+
 def count(root: Node) -> int:
     return sum(1 if not node else count(node) + ("." in node) for step, node in root.items() if step != ".")
 

@@ -135,24 +135,22 @@ class _Walk:
         ):
             self._lists(old, new, path)
         else:
-            if isinstance(old, dict) and isinstance(new, dict):  # one of them is empty
-                self._one_is_empty(old, new, path)
-                return
-            if old is not ABSENT:
-                self._collect(old, path, self.removed if new is ABSENT or isinstance(new, dict | list) else None)
-            if new is not ABSENT:
+            self._replaced(old, new, path)
+
+    def _replaced(self, old: Any, new: Any, path: Steps) -> None:
+        """A value came, went, or became one of another kind: the leaves below tell."""
+        if isinstance(old, dict) and new is not ABSENT:
+            for name, value in old.items():
+                self._collect(value, (*path, field_step(name)), self.removed)
+            if not (isinstance(new, dict) and not new):
                 self._collect(new, path, self.written)
+        elif new is ABSENT:
+            self._collect(old, path, self.removed)
+        else:
+            self._collect(new, path, self.written)
 
-    def _one_is_empty(self, old: dict[str, Any], new: dict[str, Any], path: Steps) -> None:
-        for name, value in old.items():
-            self._collect(value, (*path, field_step(name)), self.removed)
-        for name, value in new.items():
-            self._collect(value, (*path, field_step(name)), self.written)
-
-    def _collect(self, value: Any, path: Steps, into: list[Steps] | None) -> None:
+    def _collect(self, value: Any, path: Steps, into: list[Steps]) -> None:
         """The leaves of a value that came or went."""
-        if into is None:
-            return
         if isinstance(value, dict) and value:
             for name, below in value.items():
                 self._collect(below, (*path, field_step(name)), into)
@@ -221,16 +219,10 @@ class _Walk:
 
 
 def _raw_lookup(tree: Any, path: Steps) -> dict[str, Any] | None:
-    """The node at a path in fieldsV1 as it came, whose keys may be spelt in other ways than ours."""
     for step in path:
         if not isinstance(tree, dict):
             return None
-        below = tree.get(step)
-        if below is None and step[:2] != "f:":
-            below = next(
-                (node for key, node in tree.items() if key[:2] == step[:2] and canonical_step(key) == step), None
-            )
-        tree = below
+        tree = trie.child(tree, step)
     return tree if isinstance(tree, dict) else None
 
 

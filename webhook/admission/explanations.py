@@ -1,0 +1,118 @@
+"""What moves claims without the requester's write accounting for it, each as narrow as the server's own rule."""
+
+from __future__ import annotations
+
+from webhook.admission.evidence import LAST_APPLIED, Evidence
+from webhook.fields import ClaimChange, FieldSet, Identity, Migration, Tampering
+from webhook.fields.fieldset import EMPTY
+
+MAX_UPDATE_CLAIMS = 10
+ANCIENT = "ancient-changes"
+
+
+def schema_change(evidence: Evidence, change: ClaimChange) -> ClaimChange | None:
+    """The part of a claim's movement that a changed schema makes: paths become one ancestor of theirs, or the reverse.
+
+    The server does so at the next write by anybody (reconcileManagedFieldsWithSchemaChanges); no value changes there.
+    """
+    if change.old is None or change.new is None or not (change.gained and change.lost):
+        return None
+    gained = _exchanged(evidence, change.gained, change.lost)
+    lost = _exchanged(evidence, change.lost, change.gained)
+    if not gained and not lost:
+        return None
+    return ClaimChange(
+        change.identity,
+        change.old,
+        change.new,
+        gained=gained | _below(change.gained, lost),
+        lost=lost | _below(change.lost, gained),
+    )
+
+
+def _exchanged(evidence: Evidence, ancestors: FieldSet, descendants: FieldSet) -> FieldSet:
+    """The paths of the first set that stand for paths of the second below them, with an unchanged container there."""
+    return FieldSet.from_paths(
+        path
+        for path in ancestors.leaves()
+        if descendants.has_prefix(path)
+        and path not in descendants
+        and isinstance(evidence.new_value(path), dict | list)
+        and not evidence.differs(path)
+    )
+
+
+def _below(paths: FieldSet, ancestors: FieldSet) -> FieldSet:
+    return paths - paths.recursive_difference(ancestors) if ancestors else EMPTY
+
+
+def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, ...]:
+    """The claims that the cap folded: the object had ten Update claims, and the requester's is new (fact 8).
+
+    The oldest Update claims of one version become one bucket, which gains exactly what they held, less what this
+    write took from everybody.
+    """
+    if me is None or me in evidence.old_claims or me not in evidence.new_claims:
+        return ()
+    if sum(identity.operation == "Update" for identity in evidence.old_claims) < MAX_UPDATE_CLAIMS:
+        return ()
+    found: list[Identity] = []
+    buckets = [change for change in evidence.changes.values() if change.new is not None and _is_bucket(change.identity)]
+    for bucket in buckets:
+        folded = [
+            change
+            for change in evidence.changes.values()
+            if change.new is None
+            and change.identity.operation == "Update"
+            and change.identity.api_version == bucket.identity.api_version
+        ]
+        if folded and _folds(evidence, bucket, folded):
+            found += [bucket.identity, *(change.identity for change in folded)]
+    return tuple(found)
+
+
+def _is_bucket(identity: Identity) -> bool:
+    return identity.manager == ANCIENT and identity.operation == "Update" and not identity.subresource
+
+
+def _folds(evidence: Evidence, bucket: ClaimChange, folded: list[ClaimChange]) -> bool:
+    held = bucket.old.fields if bucket.old is not None else EMPTY
+    for change in folded:
+        held = held | change.lost
+    now = bucket.new.fields if bucket.new is not None else EMPTY
+    if now - held:
+        return False
+    return all(evidence.differs(path) for path in held - now)
+
+
+def migration(evidence: Evidence) -> Migration | None:
+    """Whole Update claims that moved into the one Apply claim of `options.fieldManager`, with no value changed.
+
+    kubectl does so when it applies server-side what it once applied client-side (the source then holds the
+    last-applied annotation); Flux, Argo CD and Helm do so for names that they know, which a policy must name.
+    """
+    request = evidence.request
+    if request.field_manager is None or not evidence.values_unchanged or evidence.altered:
+        return None
+    target = Identity(request.field_manager, "Apply", request.subresource)
+    into = evidence.changes.get(target)
+    sources = [change for change in evidence.changes.values() if change.identity != target]
+    if not sources or (into is None and target not in evidence.new_claims) or (into is not None and into.lost):
+        return None
+    moved = EMPTY
+    for change in sources:
+        if change.new is not None or change.identity.operation != "Update":
+            return None
+        if change.identity.subresource != target.subresource:
+            return None
+        moved = moved | change.lost
+    gained = into.gained if into is not None else EMPTY
+    if moved - evidence.new_claims.fields_of(target) or gained - moved:
+        return None
+    unknown = [change for change in sources if LAST_APPLIED not in change.lost]
+    tampering: tuple[Tampering, ...] = ()
+    if unknown:
+        tampering = tuple(
+            Tampering(change.identity, change.gained, change.lost) for change in evidence.changes.values()
+        )
+    return Migration(tuple(change.identity for change in sources), target, tampering)

@@ -1,0 +1,237 @@
+"""The two ways in which a write can have come about, and which one the claims bear out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from webhook.admission.evidence import LAST_APPLIED, Evidence
+from webhook.admission.explanations import ancient_changes, migration, schema_change
+from webhook.fields import (
+    ABSENT,
+    ClaimChange,
+    Explanation,
+    FieldPath,
+    FieldSet,
+    Identity,
+    Migration,
+    Requester,
+    Tampering,
+)
+from webhook.fields.fieldset import EMPTY
+
+Explained = dict[Identity, tuple[Explanation, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A hypothesis, and what it leaves over."""
+
+    requester: Requester
+    tampering: tuple[Tampering, ...] = ()
+    elsewhere: FieldSet = EMPTY  # written, but by neither requester nor client: the server or another webhook
+    foreign: FieldSet = EMPTY  # the part of `elsewhere` that other claims hold
+    explained: Mapping[Identity, tuple[Explanation, ...]] = field(default_factory=dict)
+    migration: Migration | None = None
+
+
+def best(evidence: Evidence) -> Outcome:
+    """The hypothesis that leaves least over; an apply where both fit, an update where none does."""
+    moved = migration(evidence)
+    if moved is not None:
+        return _migrated(evidence, moved)
+    outcomes = [apply(evidence), update(evidence)]
+    fits = [outcome for outcome in outcomes if outcome is not None and not outcome.tampering]
+    if not fits:
+        return outcomes[1]  # type: ignore[return-value]
+    return min(fits, key=lambda outcome: len(outcome.foreign))
+
+
+def apply(evidence: Evidence) -> Outcome | None:
+    """A server-side apply by `options.fieldManager`, which an apply always names."""
+    request = evidence.request
+    if request.field_manager is None:
+        return None
+    me = Identity(request.field_manager, "Apply", request.subresource)
+    if me not in evidence.new_claims and me not in evidence.old_claims:
+        return None
+    if _removed_for_others(evidence, me):
+        return None
+    first = not evidence.old_claims
+    explained: Explained = {}
+    tampering = list(_altered(evidence, me))
+    for change in evidence.changes.values():
+        if change.identity == me:
+            left = Tampering(me, EMPTY, _undroppable(evidence, change))
+        elif first and change.identity == Identity("before-first-apply", "Update", "", request.requested_version):
+            explained[change.identity] = ("before-first-apply",)
+            continue
+        else:
+            left = _residue(evidence, change, me, explained)
+        if left.gained or left.lost:
+            tampering.append(left)
+    foreign = _foreign(evidence, me)
+    if (
+        request.field_manager == "kubectl"
+        and LAST_APPLIED in foreign
+        and evidence.old_value(LAST_APPLIED) is not ABSENT
+    ):
+        foreign = foreign - FieldSet.from_paths([FieldPath(LAST_APPLIED)])
+        holders = [identity for identity, held in evidence.holdings.items() if LAST_APPLIED in held and identity != me]
+        explained.update(dict.fromkeys(holders, ("last-applied",)))
+    return Outcome(Requester(me), tuple(tampering), _elsewhere(evidence, me, foreign), foreign, explained)
+
+
+def update(evidence: Evidence) -> Outcome:
+    """An update: the server takes what is written from every other claim and gives it to one Update claim."""
+    me = _updater(evidence)
+    explained: Explained = {}
+    tampering = list(_altered(evidence, None))
+    changes = dict(evidence.changes)
+    for identity in ancient_changes(evidence, me):
+        explained[identity] = ("ancient-changes",)
+        changes.pop(identity, None)
+    for change in changes.values():
+        left = _residue(evidence, change, me, explained)
+        if left.gained or left.lost:
+            tampering.append(left)
+    if evidence.request.subresource and tampering:  # the server takes no claims from a body sent to a subresource
+        explained.update({left.identity: ("another-webhook",) for left in tampering})
+        tampering = []
+    foreign = _foreign(evidence, me)
+    return Outcome(Requester(me), tuple(tampering), _elsewhere(evidence, me, foreign), foreign, explained)
+
+
+def _migrated(evidence: Evidence, moved: Migration) -> Outcome:
+    me = Requester(_updater(evidence))
+    if moved.tampering:
+        return Outcome(me, moved.tampering, migration=moved)
+    return Outcome(me, explained=dict.fromkeys((*moved.sources, moved.target), ("migration",)))
+
+
+def _updater(evidence: Evidence) -> Identity | None:
+    """Whose Update this is: as named, else the one Update claim that holds what was written."""
+    request = evidence.request
+    if request.field_manager is not None:
+        return Identity(request.field_manager, "Update", request.subresource, request.requested_version)
+    candidates = [
+        identity
+        for identity in evidence.new_claims
+        if identity.operation == "Update"
+        and identity.subresource == request.subresource
+        and identity.api_version == request.requested_version
+        and (identity in evidence.holdings or (not evidence.comparable(identity) and _gained(evidence, identity)))
+    ]
+    return max(candidates, key=lambda identity: len(evidence.holdings.get(identity, EMPTY)), default=None)
+
+
+def _gained(evidence: Evidence, identity: Identity) -> bool:
+    change = evidence.changes.get(identity)
+    return change is not None and bool(change.gained)
+
+
+def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, explained: Explained) -> Tampering:
+    """What of a claim's movement an update (or anybody's apply, for another claim than its own) does not account for."""
+    identity = change.identity
+    gained, lost = change.gained, change.lost
+    exchanged = schema_change(evidence, change)
+    if exchanged is not None:
+        explained[identity] = ("schema",)
+        gained, lost = gained - exchanged.gained, lost - exchanged.lost
+    if not evidence.comparable(identity):
+        if lost and evidence.comparison:
+            explained[identity] = ("version",)
+            lost = EMPTY
+        if identity == me:
+            gained = EMPTY
+        return Tampering(identity, gained, lost)
+    if identity == me and gained:
+        gained = FieldSet.from_paths(path for path in gained if not evidence.differs(path))
+    if lost:
+        lost = FieldSet.from_paths(path for path in lost if not _taken(evidence, change, path, me))
+    return Tampering(identity, gained, lost)
+
+
+def _taken(evidence: Evidence, change: ClaimChange, path: FieldPath, me: Identity | None) -> bool:
+    """Whether the server takes a path from a claim in a write under `me`: it was written or removed."""
+    if not evidence.differs(path):
+        return False
+    if evidence.new_value(path) is ABSENT:
+        return True
+    if (
+        change.old is not None
+        and not change.old.fields.is_leaf(path)
+        and isinstance(evidence.old_value(path), dict | list)
+    ):
+        return False  # a map or item is still there: the server takes the "." of what goes away only
+    if evidence.holds_at_or_above(me, path):
+        return True
+    return me is None or not any(True for _ in _claimants(evidence, path))
+
+
+def _claimants(evidence: Evidence, path: FieldPath) -> Iterator[Identity]:
+    for identity, claim in evidence.new_claims.items():
+        if claim.fields.has_prefix(path):
+            yield identity
+
+
+def _undroppable(evidence: Evidence, change: ClaimChange) -> FieldSet:
+    """What an apply cannot have dropped: the server removes the value of what its sole claimant no longer applies."""
+    if not change.lost or not evidence.comparable(change.identity):
+        return EMPTY
+    mine = change.new.fields if change.new is not None else EMPTY
+    return FieldSet.from_paths(path for path in change.lost if not _dropped(evidence, mine, path))
+
+
+def _dropped(evidence: Evidence, mine: FieldSet, path: FieldPath) -> bool:
+    if evidence.new_value(path) is ABSENT or mine.has_prefix(path):
+        return True
+    if path[0] != "f:metadata":
+        return True  # gone, and defaulted anew
+    return any(
+        claim.fields.has_prefix(path) or _leaf_above(claim.fields, path) for claim in evidence.new_claims.values()
+    )
+
+
+def _leaf_above(fields: FieldSet, path: FieldPath) -> bool:
+    return any(fields.is_leaf(path[:length]) for length in range(1, len(path)))
+
+
+def _removed_for_others(evidence: Evidence, me: Identity) -> bool:
+    """Whether claims lost values that went: an apply leaves what others claim, atomic values around it apart."""
+    if not evidence.comparison.removed:
+        return False
+    now = evidence.new_claims.fields_of(me)
+    return any(
+        evidence.new_value(path) is ABSENT and evidence.old_value(path) is not ABSENT and not _leaf_above(now, path)
+        for change in evidence.changes.values()
+        if change.identity != me and change.lost and evidence.comparable(change.identity)
+        for path in change.lost
+    )
+
+
+def _altered(evidence: Evidence, applier: Identity | None) -> Iterable[Tampering]:
+    """Claims whose version the request altered. An applier's own claim becomes the version that it applied."""
+    for identity in evidence.altered:
+        if identity != applier or evidence.new_claims[identity].api_version != evidence.request.requested_version:
+            yield Tampering(identity, EMPTY, EMPTY, version=True)
+
+
+def _foreign(evidence: Evidence, me: Identity | None) -> FieldSet:
+    """What was written while a claim other than the requester's holds it: the server would have taken it away."""
+    foreign = EMPTY
+    for identity, held in evidence.holdings.items():
+        if identity != me:
+            foreign = foreign | held
+    return foreign
+
+
+def _elsewhere(evidence: Evidence, me: Identity | None, foreign: FieldSet) -> FieldSet:
+    """What the server or another webhook wrote: held by nobody, or by a claim that is not the requester's."""
+    request = evidence.request
+    if evidence.untracked or request.is_scale:
+        return EMPTY
+    if me is not None and me in evidence.new_claims and not evidence.comparable(me):
+        return EMPTY
+    mine = evidence.holdings.get(me, EMPTY) if me is not None else EMPTY
+    return (evidence.comparison.written - mine) | foreign

@@ -1,0 +1,32 @@
+"""JSON behind one function: the fast library, and the standard one for what nests deeper than that reads."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+
+class JsonError(ValueError):
+    """Bytes that are not JSON; the text says where, and never what stands there."""
+
+
+def loads(body: bytes) -> Any:
+    """Any JSON value. orjson stops at 1024 levels; a custom resource may nest deeper, and must not pass unseen."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        if "recursion limit" not in str(error):
+            raise JsonError(f"{error.msg} at byte {error.pos}") from None
+    try:
+        return json.loads(body)
+    except RecursionError:
+        raise JsonError("nested too deeply") from None
+    except ValueError:
+        raise JsonError("not JSON") from None
+
+
+def dumps(value: Any) -> bytes:
+    """Compact JSON bytes."""
+    return orjson.dumps(value)

@@ -1,0 +1,98 @@
+"""The heart: what one write did to an object and to the claims on it.
+
+The review does not say whether a write was an apply, nor always who made it. The server's rules leave two
+possibilities, an apply and an update, and both are tried: each says which claim the request wrote under, and what of
+the claims' movements it then cannot explain. What neither explains is tampering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from webhook.admission.creation import understand_creation
+from webhook.admission.evidence import Evidence
+from webhook.admission.hypotheses import Outcome, best
+from webhook.fields import Change, ClaimChange, FieldSet, Identity, ManagedFields, Request, Requester, compare
+from webhook.fields.fieldset import EMPTY
+
+
+def understand(request: Request) -> Change:
+    """What a write did. Raises FieldsError where managedFields cannot be read.
+
+    The rules are the server's: `merge.Updater` of structured-merge-diff and `managedfields` of apimachinery.
+    """
+    old_claims = ManagedFields.parse(_managed_fields(request.old))
+    new_claims = ManagedFields.parse(_managed_fields(request.new), like=old_claims)
+    if request.old is None:
+        return understand_creation(request, new_claims)
+    status = request.subresource == "status" or _claims_status(old_claims) or _claims_status(new_claims)
+    comparison = compare(request.old, request.new, (new_claims, old_claims), status=status)
+    evidence = Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
+    if not (evidence.changes or evidence.altered or comparison):
+        return _change(evidence, Outcome(Requester(None)))
+    return _change(evidence, best(evidence))
+
+
+def _change(evidence: Evidence, outcome: Outcome) -> Change:
+    comparison = evidence.comparison
+    return Change(
+        request=evidence.request,
+        old_claims=evidence.old_claims,
+        new_claims=evidence.new_claims,
+        requester=outcome.requester,
+        written=comparison.written,
+        removed=comparison.removed,
+        reordered=comparison.reordered,
+        changes=evidence.changes,
+        takeover=_takeover(evidence, outcome.requester),
+        tampering=outcome.tampering,
+        elsewhere=outcome.elsewhere,
+        explained=outcome.explained,
+        migration=outcome.migration,
+    )
+
+
+def claim_changes(old: ManagedFields, new: ManagedFields) -> dict[Identity, ClaimChange]:
+    """The claims that gained or lost any path, in the order of the new list, then those that vanished."""
+    changes: dict[Identity, ClaimChange] = {}
+    for identity, claim in new.items():
+        before = old.get(identity)
+        if before is claim:
+            continue
+        if before is None:
+            gained, lost = claim.fields, EMPTY
+        elif before.entry.get("fieldsV1") == claim.entry.get("fieldsV1"):
+            continue
+        else:
+            gained, lost = claim.fields - before.fields, before.fields - claim.fields
+        if gained or lost:
+            changes[identity] = ClaimChange(identity, before, claim, gained, lost)
+    for identity, before in old.items():
+        if identity not in new and before.fields:
+            changes[identity] = ClaimChange(identity, before, None, EMPTY, before.fields)
+    return changes
+
+
+def _takeover(evidence: Evidence, requester: Requester) -> Mapping[Identity, FieldSet]:
+    if requester.identity is None or requester.identity not in evidence.new_claims:
+        return {}
+    mine = evidence.new_claims[requester.identity].fields
+    taken = (
+        (change.identity, change.lost & mine)
+        for change in evidence.changes.values()
+        if change.lost and change.identity != requester.identity
+    )
+    return {identity: paths for identity, paths in taken if paths}
+
+
+def _managed_fields(obj: Mapping[str, object] | None) -> object:
+    metadata = obj.get("metadata") if obj is not None else None
+    return metadata.get("managedFields") if isinstance(metadata, Mapping) else None
+
+
+def _claims_status(claims: ManagedFields) -> bool:
+    """Whether a claim of the main resource holds `.status`: then it is a field like others there."""
+    for claim in claims.claims():
+        if not claim.identity.subresource and "f:status" in (claim.entry.get("fieldsV1") or ()):
+            return True
+    return False
