@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from webhook.admission.evidence import LAST_APPLIED, Evidence
-from webhook.fields import ClaimChange, FieldSet, Identity, Migration, Tampering
+from webhook.fields import ClaimChange, FieldSet, Identity, Migration
 from webhook.fields.fieldset import EMPTY
 
 MAX_UPDATE_CLAIMS = 10
@@ -109,10 +109,5 @@ def migration(evidence: Evidence) -> Migration | None:
     gained = into.gained if into is not None else EMPTY
     if moved - evidence.new_claims.fields_of(target) or gained - moved:
         return None
-    unknown = [change for change in sources if LAST_APPLIED not in change.lost]
-    tampering: tuple[Tampering, ...] = ()
-    if unknown:
-        tampering = tuple(
-            Tampering(change.identity, change.gained, change.lost) for change in evidence.changes.values()
-        )
-    return Migration(tuple(change.identity for change in sources), target, tampering)
+    unproven = tuple(change.identity for change in sources if LAST_APPLIED not in change.lost)
+    return Migration(tuple(change.identity for change in sources), target, unproven)

@@ -47,6 +47,15 @@ def best(evidence: Evidence) -> Outcome:
     return min(fits, key=lambda outcome: len(outcome.foreign))
 
 
+def named(evidence: Evidence) -> Identity | None:
+    """Whose a write is that changed nothing, so that only the name given tells."""
+    request = evidence.request
+    if request.field_manager is None:
+        return None
+    applier = Identity(request.field_manager, "Apply", request.subresource)
+    return applier if applier in evidence.new_claims else _updater(evidence)
+
+
 def apply(evidence: Evidence) -> Outcome | None:
     """A server-side apply by `options.fieldManager`, which an apply always names."""
     request = evidence.request
@@ -104,8 +113,9 @@ def update(evidence: Evidence) -> Outcome:
 
 def _migrated(evidence: Evidence, moved: Migration) -> Outcome:
     me = Requester(_updater(evidence))
-    if moved.tampering:
-        return Outcome(me, moved.tampering, migration=moved)
+    if moved.unproven:
+        tampering = tuple(Tampering(item.identity, item.gained, item.lost) for item in evidence.changes.values())
+        return Outcome(me, tampering, migration=moved)
     return Outcome(me, explained=dict.fromkeys((*moved.sources, moved.target), ("migration",)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from webhook.admission.creation import understand_creation
 from webhook.admission.evidence import Evidence
-from webhook.admission.hypotheses import Outcome, best
+from webhook.admission.hypotheses import Outcome, best, named
 from webhook.fields import Change, ClaimChange, FieldSet, Identity, ManagedFields, Request, Requester, compare
 from webhook.fields.fieldset import EMPTY
 
@@ -29,7 +29,7 @@ def understand(request: Request) -> Change:
     comparison = compare(request.old, request.new, (new_claims, old_claims), status=status)
     evidence = Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
     if not (evidence.changes or evidence.altered or comparison):
-        return _change(evidence, Outcome(Requester(None)))
+        return _change(evidence, Outcome(Requester(named(evidence))))
     return _change(evidence, best(evidence))
 
 

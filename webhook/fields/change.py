@@ -100,7 +100,7 @@ class Migration:
 
     sources: tuple[Identity, ...]
     target: Identity
-    tampering: tuple[Tampering, ...]  # what it is where no policy allows it
+    unproven: tuple[Identity, ...]  # sources without the last-applied annotation: only a policy can allow them
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,4 +124,6 @@ class Change:
     @property
     def no_op(self) -> bool:
         """Nothing written, removed, reordered, gained or lost: always allowed, never recorded."""
-        return not (self.changes or self.written or self.removed or self.reordered)
+        return self.request.old is not None and not (
+            self.changes or self.written or self.removed or self.reordered or self.tampering
+        )

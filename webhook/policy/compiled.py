@@ -86,6 +86,9 @@ class Subjects:
 
     any_of: tuple[Subject, ...] = ()
 
+    def __str__(self) -> str:
+        return ", ".join(f"{subject.kind} {subject.name.text}" for subject in self.any_of)
+
     def __bool__(self) -> bool:
         return bool(self.any_of)
 
@@ -101,6 +104,9 @@ class ManagerMatcher:
     operation: Literal["Apply", "Update"] | None = None
     subresource: str | None = None  # None: any
     subjects: Subjects = Subjects()
+
+    def __str__(self) -> str:
+        return f"{self.manager.text} ({self.operation})" if self.operation else self.manager.text
 
     def matches_claim(self, identity: Identity) -> bool:
         """By name alone: a claim carries no user."""
@@ -240,17 +246,20 @@ class Policy:
     source: str = ""  # file or object it came from, for messages to the operator
 
 
+EventKind = Literal["change", "share", "ghost", "writer", "impersonation", "tamper", "rename"]
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that one rule found."""
 
-    kind: Literal["change", "share", "ghost", "writer", "impersonation", "tamper", "rename"]
+    kind: EventKind
     policy: Policy
     rule: str
-    action: Action | None
-    paths: tuple[str, ...]  # in the server's text form and order; empty for writer and impersonation
-    claims: tuple[Identity, ...]  # whose claim it is about: the owner, the sharer, the tampered one
-    remedy: str = ""  # the way out, one sentence for a person
+    action: Action | None  # None: to be recorded only
+    paths: tuple[str, ...] = ()  # in the server's text form and order; empty where names alone are meant
+    owner: str = ""  # whose fields or name it is about, as `kustomize-controller (Apply)`
+    note: str = ""  # what was found, where the kind and the owner do not say it all
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,90 @@
+"""evaluate: what the policies say about a change. Pure, and before modes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from webhook.fields import Change, FieldPath, FieldSet
+from webhook.policy.compiled import Event, IntegrityRule, OwnershipRule, Policy, RenameRule, Rule, Verdict, WritersRule
+from webhook.policy.facts import Facts
+from webhook.policy.policyset import PolicySet
+from webhook.policy.rules_integrity import integrity
+from webhook.policy.rules_ownership import changes, ghosts, shares
+from webhook.policy.rules_rename import renames
+from webhook.policy.rules_writers import writers
+
+Phase = Literal["mutate", "validate"]
+REPLICAS = FieldPath.parse(".spec.replicas")
+
+
+def evaluate(policies: PolicySet, change: Change, phase: Phase = "validate") -> Verdict:
+    """All events, in the order of policies and rules. A no-op has none.
+
+    A Scale is judged in two calls: what needs claims in the mutating one, which alone shows them (fact 7), the rest in
+    the validating one. All else is judged in the validating call, on the object as it will be stored.
+    """
+    if change.no_op or (phase == "mutate" and not change.request.is_scale):
+        return Verdict()
+    matched = policies.rules_for(change)
+    if not matched:
+        return Verdict()
+    facts = Facts(change)
+    return Verdict(tuple(event for policy in matched for event in _judge(policy, facts, phase)))
+
+
+def _judge(policy: Policy, facts: Facts, phase: Phase) -> Iterator[Event]:
+    request = facts.change.request
+    rules: tuple[Rule, ...] = tuple(
+        rule for rule in policy.rules if rule.for_subjects is None or rule.for_subjects.match(request.user)
+    )
+    if request.is_scale:
+        rules = tuple(rule for rule in rules if needs_claims(policy, rule) == (phase == "mutate"))
+        if policy.scale_path is not None:
+            facts = _at_scale_path(facts, policy.scale_path)
+    ownership = tuple(rule for rule in rules if isinstance(rule, OwnershipRule))
+    if ownership and request.old is not None:
+        yield from changes(policy, ownership, facts)
+        yield from shares(policy, ownership, facts)
+        yield from ghosts(policy, ownership, facts)
+    for rule in rules:
+        match rule:
+            case WritersRule():
+                yield from writers(policy, rule, facts)
+            case IntegrityRule():
+                yield from integrity(policy, rule, facts)
+            case RenameRule():
+                yield from renames(policy, rule, facts)
+
+
+def needs_claims(policy: Policy, rule: Rule) -> bool:
+    """Whether a rule can judge a Scale only where claims are shown."""
+    if policy.match.managed_by or not isinstance(rule, OwnershipRule):
+        return True
+    return rule.guard == "Claimed" or any(not owner.subjects for owner in rule.owners)
+
+
+def _at_scale_path(facts: Facts, text: str) -> Facts:
+    """The same facts, where a custom resource's replicas stand elsewhere: a Scale always says .spec.replicas."""
+    view = facts.views.get(text)
+    if view is None:
+        view = facts.views[text] = Facts(moved(facts.change, FieldPath.parse(text)))
+    return view
+
+
+def moved(change: Change, path: FieldPath) -> Change:
+    """A Scale's change with `.spec.replicas` at another path."""
+
+    def at(paths: FieldSet) -> FieldSet:
+        return FieldSet.from_paths([path]) if REPLICAS in paths else paths
+
+    return replace(
+        change,
+        written=at(change.written),
+        removed=at(change.removed),
+        changes={
+            identity: replace(item, gained=at(item.gained), lost=at(item.lost))
+            for identity, item in change.changes.items()
+        },
+    )
