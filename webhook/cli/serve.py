@@ -1,0 +1,98 @@
+"""`fieldwarden serve`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from webhook.policy.compiled import Mode
+from webhook.server.logs import LEVELS
+from webhook.server.settings import Address, KeyPair, SelfSigned, Settings, SettingsError, Timing
+
+
+def _address(_context: click.Context, _option: click.Parameter, text: str) -> Address:
+    try:
+        return Address.parse(text)
+    except SettingsError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_ANY = click.Path(path_type=Path)
+_SECONDS = click.FloatRange(min=0, max=3600)
+
+
+def _option(name: str, **settings: Any) -> Callable[[F], F]:
+    """An option that can also be given as FIELDWARDEN_<NAME>."""
+    variable = "FIELDWARDEN_" + name.removeprefix("--").replace("-", "_").upper()
+    return click.option(name, envvar=variable, show_envvar=True, **settings)
+
+
+@click.command()
+@_option("--policies", type=_ANY, multiple=True, required=True, help="A folder or file of policies; repeatable.")
+@_option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="Enforce", help="The most a policy may do.")
+@_option("--strict", is_flag=True, help="Some warnings about policies become errors.")
+@_option(
+    "--listen", metavar="HOST:PORT", callback=_address, default="0.0.0.0:8443", help="Where the API server calls (TLS)."
+)
+@_option(
+    "--ops-listen",
+    metavar="HOST:PORT",
+    callback=_address,
+    default="0.0.0.0:8080",
+    help="Health and metrics (plain HTTP).",
+)
+@_option("--self-signed", type=_FOLDER, help="Make ca.crt, tls.crt and tls.key in this folder, or use them again.")
+@_option("--san", multiple=True, help="A further name or address for --self-signed; repeatable.")
+@_option("--tls-cert", type=_FILE, help="Certificate chain, PEM.")
+@_option("--tls-key", type=_FILE, help="Its key, PEM.")
+@_option("--client-ca", type=_FILE, help="Only clients with a certificate of this authority are answered.")
+@_option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes.")
+@_option("--threads", type=click.IntRange(1, 256), default=8, show_default=True, help="Threads in each of them.")
+@_option("--reload-interval", type=click.FloatRange(0.1, 3600), default=5.0, show_default=True, help="Seconds.")
+@_option("--drain", type=_SECONDS, default=5.0, show_default=True, help="Seconds in service after SIGTERM.")
+@_option("--grace", type=_SECONDS, default=20.0, show_default=True, help="Seconds after that for calls under way.")
+@_option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@_option("--ports-file", type=_FILE, help="Write the addresses that are really listened on here, as JSON.")
+def serve(**given: Any) -> None:
+    """Answer the API server's admission reviews over HTTPS.
+
+    Exit codes: 0 stopped as told, 2 cannot start so, 4 the policies do not load.
+    """
+    from webhook.server.gunicorn_app import serve as run
+
+    settings = Settings(
+        policies=given["policies"],
+        certificate=_certificate(given),
+        client_ca=given["client_ca"],
+        listen=given["listen"],
+        ops_listen=given["ops_listen"],
+        mode=Mode(given["mode"]),
+        strict=given["strict"],
+        workers=given["workers"],
+        threads=given["threads"],
+        log_level=given["log_level"],
+        ports_file=given["ports_file"],
+        timing=Timing(given["reload_interval"], given["drain"], given["grace"]),
+    )
+    sys.exit(run(settings))
+
+
+def _certificate(given: dict[str, Any]) -> KeyPair | SelfSigned:
+    cert, key, folder = given["tls_cert"], given["tls_key"], given["self_signed"]
+    if folder is not None:
+        if cert or key:
+            raise click.UsageError("--self-signed makes its own certificate: leave out --tls-cert and --tls-key")
+        return SelfSigned(folder, given["san"])
+    if cert is None or key is None:
+        raise click.UsageError("give --self-signed DIR, or both --tls-cert FILE and --tls-key FILE")
+    if given["san"]:
+        raise click.UsageError("--san goes with --self-signed")
+    return KeyPair(cert, key)

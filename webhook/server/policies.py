@@ -1,0 +1,67 @@
+"""The policies that are in force: loaded whole, compared with the files, and kept when the new ones do not load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from webhook.server.files import MAX_SETTLE, Outcome, Signature, settled, signature
+from webhook.server.state import Load, LoadedLike, PolicySetLike
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A set that loaded."""
+
+    policies: PolicySetLike
+    warnings: tuple[str, ...]
+    loaded_at: float  # seconds since the epoch
+
+
+class PolicyKeeper:
+    """Reads policies again when their files have changed. One thread at a time; the newest good set stays in force."""
+
+    def __init__(self, paths: Sequence[Path], load: Load, *, strict: bool = False) -> None:
+        self.paths = tuple(paths)
+        self._load = load
+        self._strict = strict
+        self._seen: Signature | None = None
+        self.in_force: InForce | None = None
+        self.failure: tuple[str, ...] = ()
+
+    def check(self, *, force: bool = False) -> Outcome:
+        """Load if the files differ from those read last, or if forced. The first time does not wait for files to rest."""
+        if self._seen is None:
+            self._seen = signature(self.paths)
+        elif force or signature(self.paths) != self._seen:
+            self._seen = settled(self.paths)
+        else:
+            return "same"
+        deadline = time.monotonic() + MAX_SETTLE
+        while True:  # until what was read is what is there: a set is never half used
+            loaded = self._try_load()
+            if signature(self.paths) == self._seen or time.monotonic() > deadline:
+                return self._take(loaded)
+            self._seen = settled(self.paths)
+
+    def _try_load(self) -> LoadedLike | str:
+        try:
+            return self._load(self.paths, strict=self._strict)
+        except OSError as error:
+            return f"{error.filename or 'policies'}: {error.strerror or type(error).__name__}"
+
+    def _take(self, loaded: LoadedLike | str) -> Outcome:
+        if isinstance(loaded, str):
+            self.failure = (loaded,)
+            return "failed"
+        if loaded.policies is None:
+            self.failure = tuple(str(problem) for problem in loaded.problems)
+            return "failed"
+        warnings = [str(problem) for problem in loaded.problems]
+        if not loaded.policies.policies:
+            warnings.append("there are no policies: every write is allowed")
+        self.in_force = InForce(loaded.policies, tuple(warnings), time.time())
+        self.failure = ()
+        return "loaded"

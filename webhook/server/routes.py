@@ -1,0 +1,133 @@
+"""From request to answer: `/validate` and `/mutate`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from flask import Blueprint, Response, request
+
+from webhook.admission import BadCall
+from webhook.server.calls import Deadline, Refusal, check_content, read_body
+from webhook.server.logs import MAX_TEXT, results
+from webhook.server.state import AnswerLike, Phase, ServerState
+
+LARGE = 4 << 20
+"""Bytes. Bodies above are decided one at a time in each worker: parsed, they take many times their size."""
+
+MAX_WAIT = 30.0
+"""Seconds that a large body waits for its turn; no API server waits longer for an answer."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What becomes of one call; filled in as it proceeds."""
+
+    status: int = 200
+    decision: str = "error"
+    reason: str | None = None
+    answer: AnswerLike | None = None
+
+
+def routes(state: ServerState) -> Blueprint:
+    blueprint = Blueprint("admission", __name__)
+
+    @blueprint.post("/validate")
+    def validate() -> Response:
+        return judge(state, "validate")
+
+    @blueprint.post("/mutate")
+    def mutate() -> Response:
+        return judge(state, "mutate")
+
+    return blueprint
+
+
+def judge(state: ServerState, phase: Phase) -> Response:
+    """One call, one answer, one line in the log. An error never becomes an answer that allows."""
+    started = time.monotonic()
+    outcome = Outcome()
+    try:
+        outcome.answer = answer = _decide(state, phase, request.environ.get("fieldwarden.arrived", started))
+        outcome.decision = "allowed" if answer.decision.allowed else "denied"
+        response = Response(answer.response, 200, content_type="application/json")
+    except (Refusal, BadCall) as bad:
+        outcome.status, outcome.reason = bad.status, bad.reason
+        response = error(bad.status, bad.reason, bad.message)
+    except Exception as unknown:
+        outcome.status, outcome.reason = 500, "internal-error"
+        state.log.error("internal error", phase=phase, exc_info=unknown)
+        response = error(500, "internal-error", "the review could not be judged; the log says where")
+    _account(state, phase, outcome, time.monotonic() - started)
+    return response
+
+
+def _decide(state: ServerState, phase: Phase, arrived: float) -> AnswerLike:
+    environ = request.environ
+    close: Callable[[], None] = environ.get("fieldwarden.close", _nothing)
+    deadline = Deadline(arrived, request.args.get("timeout"))
+    check_content(environ)
+    body = read_body(environ, deadline, close)
+    deadline.check()
+    large = len(body) > LARGE
+    answer = _in_turn(state, phase, body, deadline) if large else state.engine.answer(body, phase)
+    deadline.check()
+    return answer
+
+
+def _in_turn(state: ServerState, phase: Phase, body: bytes, deadline: Deadline) -> AnswerLike:
+    left = deadline.left()
+    if not state.large.acquire(timeout=MAX_WAIT if left is None else max(0.0, min(left, MAX_WAIT))):
+        raise Refusal(504, "timeout", "other large reviews were being judged for too long")
+    try:
+        deadline.check()
+        return state.engine.answer(body, phase)
+    finally:
+        state.large.release()
+
+
+def _nothing() -> None: ...
+
+
+def _account(state: ServerState, phase: Phase, outcome: Outcome, seconds: float) -> None:
+    state.metrics.answered(phase, outcome.decision, seconds)
+    line: dict[str, Any] = {"phase": phase, "decision": outcome.decision, "duration_ms": round(seconds * 1000, 3)}
+    if outcome.reason is not None:
+        state.metrics.bad_call(outcome.reason)
+        state.log.warning("review", status=outcome.status, reason=outcome.reason, **line)
+        return
+    if outcome.answer is None:
+        return
+    review, decision = outcome.answer.review, outcome.answer.decision
+    state.metrics.found(decision.results, dry_run=review.dry_run)
+    if decision.results:
+        line["results"] = results(decision.results)
+    state.log.info(
+        "review",
+        uid=review.uid,
+        user=review.user.name[:MAX_TEXT],
+        manager=decision.manager,
+        operation=review.operation,
+        resource=_resource(review),
+        namespace=review.namespace,
+        name=review.name,
+        dry_run=review.dry_run,
+        policies=list(decision.policies),
+        **line,
+    )
+
+
+def _resource(review: Any) -> str:
+    """As the command line of Kubernetes writes it: deployments.apps/scale."""
+    resource = review.resource
+    name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
+    return f"{name}/{review.subresource}" if review.subresource else name
+
+
+def error(status: int, reason: str, message: str) -> Response:
+    """The body of every answer that is not a review."""
+    body = orjson.dumps({"error": {"code": status, "reason": reason, "message": message}})
+    return Response(body, status, content_type="application/json")

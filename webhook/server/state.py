@@ -1,0 +1,108 @@
+"""What the server consumes of the other rooms, and the state that one worker's routes read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from webhook.server.metrics import Metrics
+
+Phase = Literal["validate", "mutate"]
+
+
+class ResultLike(Protocol):
+    """One recorded event."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def policy(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def mode(self) -> str: ...
+    @property
+    def action(self) -> str | None: ...
+    @property
+    def enforced(self) -> bool: ...
+    @property
+    def paths(self) -> Sequence[str]: ...
+
+
+class DecisionLike(Protocol):
+    """What was decided."""
+
+    @property
+    def allowed(self) -> bool: ...
+    @property
+    def policies(self) -> Sequence[str]: ...
+    @property
+    def results(self) -> Sequence[ResultLike]: ...
+    @property
+    def manager(self) -> str | None: ...
+
+
+class AnswerLike(Protocol):
+    """`response` is the AdmissionReview to send, as JSON; `review` is only read for names."""
+
+    @property
+    def response(self) -> bytes: ...
+    @property
+    def decision(self) -> DecisionLike: ...
+    @property
+    def review(self) -> Any: ...
+
+
+class EngineLike(Protocol):
+    """Body to answer; raises `webhook.admission.BadCall`."""
+
+    def answer(self, body: bytes, phase: Phase) -> AnswerLike: ...
+
+
+class PolicySetLike(Protocol):
+    """An immutable set of policies."""
+
+    @property
+    def policies(self) -> Sequence[object]: ...
+    @property
+    def generation(self) -> str: ...
+
+
+class ProblemLike(Protocol):
+    """Something about a policy file; `str()` is file:line:column and a sentence."""
+
+    @property
+    def severity(self) -> str: ...
+
+
+class LoadedLike(Protocol):
+    """`policies` is None when any problem is an error."""
+
+    @property
+    def policies(self) -> PolicySetLike | None: ...
+    @property
+    def problems(self) -> Sequence[ProblemLike]: ...
+
+
+class Load(Protocol):
+    """`webhook.policy.load`."""
+
+    def __call__(self, paths: Sequence[Path], *, strict: bool = False) -> LoadedLike: ...
+
+
+@dataclass(slots=True)
+class ServerState:
+    """One worker's. `engine` is swapped whole: a request takes it once and never sees half a set."""
+
+    engine: EngineLike
+    metrics: Metrics
+    log: Any  # a structlog logger
+    large: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))  # bounds memory: see routes
+
+
+MakeEngine = Callable[[Any], EngineLike]
+"""A PolicySet to an Engine."""
