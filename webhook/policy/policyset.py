@@ -39,7 +39,7 @@ class PolicySet:
     def rules_for(self, change: Change) -> tuple[Policy, ...]:
         """The policies that are about a change, in order."""
         request = change.request
-        found = self._at(request)
+        found = self.about(request)
         if not found:
             return ()
         control_plane = is_control_plane(request.user)
@@ -52,7 +52,8 @@ class PolicySet:
             and self._selected(policy, request)
         )
 
-    def _at(self, request: Request) -> tuple[Policy, ...]:
+    def about(self, request: Request) -> tuple[Policy, ...]:
+        """The policies for a resource in a namespace, before anything else of a request is looked at."""
         place = (request.resource.group, request.resource.resource, request.namespace)
         found = self._places.get(place)
         if found is None:

@@ -1,0 +1,64 @@
+"""What is answered, and what is recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from webhook.policy.compiled import Action, EventKind, Mode
+
+Would = Literal["deny", "restore", "reassign", "release", "prune", "rename", "record"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One event as it is recorded. Names, users and paths; never a value of a field."""
+
+    kind: EventKind
+    policy: str
+    rule: str
+    mode: Mode  # the policy's, capped by the server's
+    action: Action | None
+    enforced: bool  # whether this event refused the request
+    would: Would  # what Enforce does, or would have done
+    paths: tuple[str, ...]
+    owner: str
+    manager: str | None
+    operation: str | None  # of the manager's claim: Apply or Update
+    user: str
+    resource: str
+    namespace: str
+    name: str
+    dry_run: bool
+    message: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON: enums as texts, tuples as lists."""
+        told = {name: getattr(self, name) for name in self.__slots__}
+        told["mode"] = self.mode.value
+        told["action"] = self.action.value if self.action is not None else None
+        told["paths"] = list(self.paths)
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One entry of a denial's `details.causes`."""
+
+    field: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The verdict after modes: the answer, and all that is to be told and recorded."""
+
+    allowed: bool = True
+    message: str = ""
+    causes: tuple[Cause, ...] = ()
+    warnings: tuple[str, ...] = ()
+    audit_annotations: dict[str, str] = field(default_factory=dict)
+    results: tuple[Result, ...] = ()
+    policies: tuple[str, ...] = ()  # of the events
+    manager: str | None = None
+    code: int = 403  # where not allowed

@@ -1,0 +1,115 @@
+"""The sentences that people read: what happened, who did it, and the way out. Paths and names, never values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from webhook.fields import Change
+from webhook.policy.compiled import Event
+
+SHOWN_PATHS = 5
+MAX_WARNING = 250  # the server cuts at 256 once all together pass 4096 characters
+MAX_WARNINGS = 4096
+
+
+def denial(event: Event, change: Change) -> str:
+    """One event that refuses the request, with its remedy."""
+    text = f"[{event.policy.name}/{event.rule}] {_finding(event, change)} {_remedy(event)}"
+    if event.action is not None and event.action.rewrites:
+        text += f" (The policy asks for {event.action.value}; this call can only refuse.)"
+    return text
+
+
+def warning(event: Event, change: Change, *, would_deny: bool) -> str:
+    """One event that lets the request through, in a line."""
+    if would_deny:
+        lead = "would be refused: "
+    elif event.action is not None:
+        lead = f"{event.action.value} is called for: "
+    else:
+        lead = ""
+    return cut(f"[{event.policy.name}/{event.rule}] {lead}{_finding(event, change)}", MAX_WARNING)
+
+
+def note(event: Event, change: Change) -> str:
+    """One event as it is recorded."""
+    return _finding(event, change)
+
+
+def _finding(event: Event, change: Change) -> str:
+    who = f"{change.requester} by {change.request.user.name}"
+    paths = listed(event.paths)
+    them = "it is" if len(event.paths) == 1 else "they are"
+    match event.kind:
+        case "change":
+            return f"{who} may not change {paths}: {them} owned by {event.owner}."
+        case "share":
+            return f"{paths}: {event.note}."
+        case "ghost":
+            return (
+                f"{event.owner} dropped {paths}, {'which is' if len(event.paths) == 1 else 'which are'} {event.note}."
+            )
+        case "writer":
+            return f"{who} may not write here: {event.note}."
+        case "impersonation":
+            return f"{change.request.user.name} may not write as {change.requester.manager}: {event.note}."
+        case "tamper":
+            return f"{who} may not edit claims: {event.note}{': ' + paths if paths else ''}."
+        case "rename":
+            return f"{event.owner} is {event.note}."
+
+
+def _remedy(event: Event) -> str:
+    match event.kind:
+        case "change" if "(Apply)" in event.owner:
+            return "Change it in Git and let it be applied."
+        case "change":
+            return f"Leave it to {event.owner}."
+        case "share":
+            return "Leave out of your manifest what others own."
+        case "writer" if event.owner.startswith("kubectl-client-side-apply"):
+            return "Change it in Git, or use kubectl apply --server-side."
+        case "writer":
+            return "Write under a manager that the policy allows, or change it where the object comes from."
+        case "impersonation":
+            return "Use a field manager of your own (--field-manager)."
+        case "tamper":
+            return "Leave metadata.managedFields as it is, or out of what you send."
+        case "ghost" | "rename":
+            return ""
+
+
+def cause(event: Event) -> str:
+    """The words beside one path in `details.causes`."""
+    match event.kind:
+        case "change":
+            return f"owned by {event.owner}"
+        case "tamper":
+            return f"the claim of {event.owner} was edited"
+        case _:
+            return event.note
+
+
+def listed(paths: tuple[str, ...]) -> str:
+    """A few paths in words."""
+    shown = ", ".join(paths[:SHOWN_PATHS])
+    more = len(paths) - SHOWN_PATHS
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def within_limits(warnings: Iterable[str]) -> tuple[str, ...]:
+    """As many warnings as the server passes on whole; the last says how many more there are."""
+    kept: list[str] = []
+    every = list(dict.fromkeys(warnings))
+    room = MAX_WARNINGS - 40
+    for text in every:
+        if room < len(text.encode()):
+            kept.append(f"and {len(every) - len(kept)} more warnings")
+            break
+        kept.append(text)
+        room -= len(text.encode())
+    return tuple(kept)
