@@ -2,8 +2,21 @@
 
 from webhook.sandbox.apiserver import Options
 from webhook.sandbox.binaries import binaries, cache_dir
+from webhook.sandbox.capture import Capture, Captured
 from webhook.sandbox.client import Reply
 from webhook.sandbox.errors import SandboxError
+from webhook.sandbox.registration import Registration
 from webhook.sandbox.sandbox import Completed, Sandbox
 
-__all__ = ["Completed", "Options", "Reply", "Sandbox", "SandboxError", "binaries", "cache_dir"]
+__all__ = [
+    "Capture",
+    "Captured",
+    "Completed",
+    "Options",
+    "Registration",
+    "Reply",
+    "Sandbox",
+    "SandboxError",
+    "binaries",
+    "cache_dir",
+]

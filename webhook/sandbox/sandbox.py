@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-from webhook.sandbox import apiserver
+from webhook.sandbox import apiserver, registration
 from webhook.sandbox.apiserver import Options
 from webhook.sandbox.binaries import SERVER, binaries
 from webhook.sandbox.client import Call, Client, Object, Reply
 from webhook.sandbox.errors import SandboxError
 from webhook.sandbox.processes import Processes
+from webhook.sandbox.registration import PHASES, Phase, Registration
 from webhook.sandbox.users import CONTROLLER_MANAGER, SandboxUser, admin_binding, users, write_kubeconfig
 
 _KUBECTL_TIMEOUT = 180  # seconds
@@ -163,6 +164,44 @@ class Sandbox:
         apiserver.start_controller_manager(self._processes, program, self.kubeconfig(CONTROLLER_MANAGER), self._files)
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self.wait_until(lambda: self.request("GET", account).status == 200, "kube-controller-manager")
+
+    def register_webhooks(
+        self,
+        url: str,
+        ca_pem: bytes,
+        rules: Sequence[Object],
+        *,
+        mutating: bool = True,
+        failure_policy: Literal["Fail", "Ignore"] = "Fail",
+        timeout: int = 10,
+        reinvocation: Literal["IfNeeded", "Never"] = "IfNeeded",
+        ready: Callable[[], bool] | None = None,
+    ) -> None:
+        """Have the API server call `url`/validate and, with `mutating`, `url`/mutate for what `rules` name.
+
+        Replaces an earlier registration. Returns once the API server acts on it, and `ready()` (if given) says so too:
+        from then on no write escapes.
+        """
+        wanted = Registration(url, ca_pem, rules, failure_policy, timeout, reinvocation)
+        phases: tuple[Phase, ...] = ("validate", "mutate") if mutating else ("validate",)
+        self.register(wanted, phases)
+        if ready is not None:
+            self.wait_until(ready, "kube-apiserver")
+
+    def register(self, wanted: Registration, phases: Collection[Phase] = ("validate", "mutate")) -> None:
+        """The same with all there is to choose; a phase that is not among `phases` is unregistered."""
+        for phase in PHASES:
+            if phase in phases:
+                registration.put(self, phase, wanted)
+            else:
+                registration.remove(self, phase)
+        for phase in PHASES:
+            with registration.Probe(self, phase).registered() as probe:
+                self.wait_until(probe.noticed, "kube-apiserver")
+
+    def unregister_webhooks(self) -> None:
+        """Returns once the API server calls none of ours any more."""
+        self.register(Registration("", b"", ()), phases=())
 
     def wait_until(self, done: Callable[[], bool], *needed: str) -> None:
         """Poll until `done()`. Raises SandboxError when a needed program ends or the start's deadline has passed again."""
