@@ -101,7 +101,11 @@ class Server:
         total = 0.0
         for line in self.get("/metrics")[1].splitlines():
             found = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
-            if found and found[1] == name and dict(re.findall(r'(\w+)="([^"]*)"', found[2] or "")).items() >= labels.items():
+            if (
+                found
+                and found[1] == name
+                and dict(re.findall(r'(\w+)="([^"]*)"', found[2] or "")).items() >= labels.items()
+            ):
                 total += float(found[3])
         return total
 
@@ -120,56 +124,6 @@ class Server:
     def stop(self, seconds: float = 30) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
-
-
-def post(self, body: bytes, path: str = "/validate", **headers: str) -> Reply:
-        """On a connection of its own."""
-        with contextlib.closing(self.connect()) as connection:
-            return post(connection, body, path, **headers)
-
-    def get(self, path: str) -> tuple[int, str]:
-        """From the plain port."""
-        with contextlib.closing(http.client.HTTPConnection(*self.ops, timeout=20)) as connection:
-            connection.request("GET", path)
-            reply = connection.getresponse()
-            return reply.status, reply.read().decode()
-
-    def ready(self) -> dict[str, Any]:
-        return json.loads(self.get("/readyz")[1])
-
-    def metric(self, name: str, **labels: str) -> float:
-        """The sum over all series that carry these labels."""
-        total = 0.0
-        for line in self.get("/metrics")[1].splitlines():
-            found = re.fullmatch(r"(\w+)(?:\{(.*)\})? (\S+)", line)
-            if found and found[1] == name and dict(re.findall(r'(\w+)="([^"]*)"', found[2] or "")).items() >= labels.items():
-                total += float(found[3])
-        return total
-
-    def lines(self, event: str | None = None) -> list[dict[str, Any]]:
-        found = [json.loads(line) for line in self.log_file.read_bytes().splitlines()]
-        return [line for line in found if event is None or line["event"] == event]
-
-    def workers(self) -> list[int]:
-        """Process ids of the workers that serve."""
-        return [worker["pid"] for worker in self.ready()["workers"]]
-
-    def generations(self) -> set[str]:
-        """What the workers judge by: one digest once all have loaded the same."""
-        return {worker["generation"] for worker in self.ready()["workers"]}
-
-    def stop(self, seconds: float = 30) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(seconds)
-
-
-def _has_threads(pid: int) -> bool:
-    """A worker has its watcher; the operations process has one thread between two probes."""
-    with contextlib.suppress(OSError):
-        return any(
-            Path(f"/proc/{pid}/task/{task}/comm").exists() for task in os.listdir(f"/proc/{pid}/task") if int(task) != pid
-        )
-    return False
 
 
 def post(connection: http.client.HTTPSConnection, body: bytes, path: str = "/validate", **headers: str) -> Reply:
@@ -184,7 +138,9 @@ def command(*arguments: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def running(folder: Path, policies: Path, *arguments: str, ca: Path | None = None, wait: bool = True) -> Iterator[Server]:
+def running(
+    folder: Path, policies: Path, *arguments: str, ca: Path | None = None, wait: bool = True
+) -> Iterator[Server]:
     """A server with a certificate of its own, ports that the system chose, quick to stop unless told otherwise."""
     folder.mkdir(parents=True, exist_ok=True)
     ports, log_file = folder / "ports.json", folder / "log.jsonl"
@@ -202,7 +158,9 @@ def running(folder: Path, policies: Path, *arguments: str, ca: Path | None = Non
         eventually(lambda: ports.exists() or process.poll() is not None, 30)
         assert process.poll() is None, (folder / "errors").read_text()
         where = json.loads(ports.read_text())
-        server = Server(process, _address(where["listen"]), _address(where["ops"]), ca or folder / "tls" / "ca.crt", log_file)
+        server = Server(
+            process, _address(where["listen"]), _address(where["ops"]), ca or folder / "tls" / "ca.crt", log_file
+        )
         if wait:
             eventually(lambda: _is_ready(server), 30)
         yield server

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -36,6 +37,17 @@ def signature(paths: Sequence[Path]) -> Signature:
             else:
                 found.append((str(file), stat.st_ino, stat.st_mtime_ns, stat.st_size))
     return tuple(found)
+
+
+def digest(paths: Sequence[Path]) -> str:
+    """Of the names and contents: the same for whoever read the same. Raises OSError."""
+    found = hashlib.sha256()
+    for root in paths:
+        for file in _files(root):
+            content = file.read_bytes()
+            found.update(f"{file.relative_to(root)} {len(content)}\n".encode())
+            found.update(content)
+    return found.hexdigest()[:12]
 
 
 def settled(paths: Sequence[Path]) -> Signature:

@@ -232,7 +232,10 @@ class _Duties:
             self.state.engine = self._engine()
             policies = keeper.in_force.policies
             log.info(
-                "policies loaded", pid=os.getpid(), policies=len(policies.policies), generation=policies.generation
+                "policies loaded",
+                pid=os.getpid(),
+                policies=len(policies.policies),
+                generation=keeper.in_force.generation,
             )
         elif outcome == "failed":
             self._metrics.policies_failed()
@@ -264,7 +267,7 @@ class _Duties:
             return
         status = WorkerStatus(
             pid=os.getpid(),
-            generation=in_force.policies.generation,
+            generation=in_force.generation,
             policies=len(in_force.policies.policies),
             loaded_at=in_force.loaded_at,
             policy_warnings=in_force.warnings,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from webhook.server.files import MAX_SETTLE, Outcome, Signature, settled, signature
-from webhook.server.state import Load, LoadedLike, PolicySetLike
+from webhook.server.files import MAX_SETTLE, Outcome, Signature, digest, settled, signature
+from webhook.server.state import Load, PolicySetLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,7 @@ class InForce:
     """A set that loaded."""
 
     policies: PolicySetLike
+    generation: str  # a digest of what was read
     warnings: tuple[str, ...]
     loaded_at: float  # seconds since the epoch
 
@@ -41,27 +42,25 @@ class PolicyKeeper:
             return "same"
         deadline = time.monotonic() + MAX_SETTLE
         while True:  # until what was read is what is there: a set is never half used
-            loaded = self._try_load()
+            read = self._read()
             if signature(self.paths) == self._seen or time.monotonic() > deadline:
-                return self._take(loaded)
+                break
             self._seen = settled(self.paths)
+        if isinstance(read, InForce):
+            self.in_force, self.failure = read, ()
+            return "loaded"
+        self.failure = read
+        return "failed"
 
-    def _try_load(self) -> LoadedLike | str:
+    def _read(self) -> InForce | tuple[str, ...]:
+        """The set, or why there is none."""
         try:
-            return self._load(self.paths, strict=self._strict)
+            loaded = self._load(self.paths, strict=self._strict)
+            problems = tuple(str(problem) for problem in loaded.problems)
+            if loaded.policies is None:
+                return problems
+            if not loaded.policies.policies:
+                problems = (*problems, "there are no policies: every write is allowed")
+            return InForce(loaded.policies, digest(self.paths), problems, time.time())
         except OSError as error:
-            return f"{error.filename or 'policies'}: {error.strerror or type(error).__name__}"
-
-    def _take(self, loaded: LoadedLike | str) -> Outcome:
-        if isinstance(loaded, str):
-            self.failure = (loaded,)
-            return "failed"
-        if loaded.policies is None:
-            self.failure = tuple(str(problem) for problem in loaded.problems)
-            return "failed"
-        warnings = [str(problem) for problem in loaded.problems]
-        if not loaded.policies.policies:
-            warnings.append("there are no policies: every write is allowed")
-        self.in_force = InForce(loaded.policies, tuple(warnings), time.time())
-        self.failure = ()
-        return "loaded"
+            return (f"{error.filename or 'policies'}: {error.strerror or type(error).__name__}",)

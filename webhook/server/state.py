@@ -68,8 +68,6 @@ class PolicySetLike(Protocol):
 
     @property
     def policies(self) -> Sequence[object]: ...
-    @property
-    def generation(self) -> str: ...
 
 
 class ProblemLike(Protocol):
