@@ -66,14 +66,18 @@ class Evidence:
         covered: dict[Identity, trie.Node] = {}
         for identity, claim in self.new_claims.items():
             if claim.api_version == self.request.api_version:
-                exact[identity], covered[identity] = trie.held(written, claim.entry.get("fieldsV1") or {})
+                itself, below = trie.held(written, claim.tree)
+                if itself:
+                    exact[identity] = itself
+                if below:
+                    covered[identity] = below
         by_any = EMPTY
-        if any(covered.values()):
+        if covered:
             for node in exact.values():
                 by_any = by_any | FieldSet.of(node)
-        for identity, node in exact.items():
-            holding = FieldSet.of(node)
-            if covered[identity]:
+        for identity in self.new_claims:
+            holding = FieldSet.of(exact[identity]) if identity in exact else EMPTY
+            if identity in covered:
                 holding = holding | self._atomic(identity, FieldSet.of(covered[identity]) - by_any)
             if holding:
                 yield identity, holding
@@ -83,11 +87,11 @@ class Evidence:
         return FieldSet.from_paths(path for path in paths if not self._granular(identity, path))
 
     def _granular(self, identity: Identity, path: tuple[str, ...]) -> bool:
-        fields = self.new_claims[identity].fields
+        claim, before = self.new_claims[identity], self.old_claims.get(identity)
         for length in range(1, len(path)):
-            if path[:length] in fields:
+            if claim.holds(path[:length]):
                 was = self.old_value(path[:length])
-                return was in ({}, []) and path[:length] in self.old_claims.fields_of(identity)
+                return was in ({}, []) and before is not None and before.holds(path[:length])
         return False
 
     def holds_at_or_above(self, identity: Identity | None, path: tuple[str, ...]) -> bool:
@@ -95,9 +99,9 @@ class Evidence:
         claim = self.new_claims.get(identity) if identity is not None else None
         if claim is None:
             return False
-        node = claim.fields.root
+        node: trie.Node = claim.tree
         for position, step in enumerate(path):
-            below = node.get(step)
+            below = trie.child(node, step)
             if below is None:
                 return False
             if not below:

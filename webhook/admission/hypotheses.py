@@ -9,6 +9,7 @@ from webhook.admission.evidence import LAST_APPLIED, Evidence
 from webhook.admission.explanations import ancient_changes, migration, schema_change
 from webhook.fields import (
     ABSENT,
+    Claim,
     ClaimChange,
     Explanation,
     FieldPath,
@@ -40,11 +41,12 @@ def best(evidence: Evidence) -> Outcome:
     moved = migration(evidence)
     if moved is not None:
         return _migrated(evidence, moved)
-    outcomes = [apply(evidence), update(evidence)]
-    fits = [outcome for outcome in outcomes if outcome is not None and not outcome.tampering]
-    if not fits:
-        return outcomes[1]  # type: ignore[return-value]
-    return min(fits, key=lambda outcome: len(outcome.foreign))
+    applied = apply(evidence)
+    if applied is not None and not applied.tampering and not applied.foreign:
+        return applied
+    updated = update(evidence)
+    fits = [outcome for outcome in (applied, updated) if outcome is not None and not outcome.tampering]
+    return min(fits, key=lambda outcome: len(outcome.foreign), default=updated)
 
 
 def named(evidence: Evidence) -> Identity | None:
@@ -168,11 +170,7 @@ def _taken(evidence: Evidence, change: ClaimChange, path: FieldPath, me: Identit
         return False
     if evidence.new_value(path) is ABSENT:
         return True
-    if (
-        change.old is not None
-        and not change.old.fields.is_leaf(path)
-        and isinstance(evidence.old_value(path), dict | list)
-    ):
+    if change.old is not None and not change.old.holds_leaf(path) and isinstance(evidence.old_value(path), dict | list):
         return False  # a map or item is still there: the server takes the "." of what goes away only
     if evidence.holds_at_or_above(me, path):
         return True
@@ -181,7 +179,7 @@ def _taken(evidence: Evidence, change: ClaimChange, path: FieldPath, me: Identit
 
 def _claimants(evidence: Evidence, path: FieldPath) -> Iterator[Identity]:
     for identity, claim in evidence.new_claims.items():
-        if claim.fields.has_prefix(path):
+        if claim.reaches(path):
             yield identity
 
 
@@ -189,29 +187,26 @@ def _undroppable(evidence: Evidence, change: ClaimChange) -> FieldSet:
     """What an apply cannot have dropped: the server removes the value of what its sole claimant no longer applies."""
     if not change.lost or not evidence.comparable(change.identity):
         return EMPTY
-    mine = change.new.fields if change.new is not None else EMPTY
-    return FieldSet.from_paths(path for path in change.lost if not _dropped(evidence, mine, path))
+    return FieldSet.from_paths(path for path in change.lost if not _dropped(evidence, change.new, path))
 
 
-def _dropped(evidence: Evidence, mine: FieldSet, path: FieldPath) -> bool:
-    if evidence.new_value(path) is ABSENT or mine.has_prefix(path):
+def _dropped(evidence: Evidence, mine: Claim | None, path: FieldPath) -> bool:
+    if evidence.new_value(path) is ABSENT or (mine is not None and mine.reaches(path)):
         return True
     if path[0] != "f:metadata":
         return True  # gone, and defaulted anew
-    return any(
-        claim.fields.has_prefix(path) or _leaf_above(claim.fields, path) for claim in evidence.new_claims.values()
-    )
+    return any(claim.reaches(path) or _leaf_above(claim, path) for claim in evidence.new_claims.values())
 
 
-def _leaf_above(fields: FieldSet, path: FieldPath) -> bool:
-    return any(fields.is_leaf(path[:length]) for length in range(1, len(path)))
+def _leaf_above(claim: Claim | None, path: FieldPath) -> bool:
+    return claim is not None and any(claim.holds_leaf(path[:length]) for length in range(1, len(path)))
 
 
 def _removed_for_others(evidence: Evidence, me: Identity) -> bool:
     """Whether claims lost values that went: an apply leaves what others claim, atomic values around it apart."""
     if not evidence.comparison.removed:
         return False
-    now = evidence.new_claims.fields_of(me)
+    now = evidence.new_claims.get(me)
     return any(
         evidence.new_value(path) is ABSENT and evidence.old_value(path) is not ABSENT and not _leaf_above(now, path)
         for change in evidence.changes.values()

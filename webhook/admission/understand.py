@@ -59,12 +59,7 @@ def claim_changes(old: ManagedFields, new: ManagedFields) -> dict[Identity, Clai
         before = old.get(identity)
         if before is claim:
             continue
-        if before is None:
-            gained, lost = claim.fields, EMPTY
-        elif before.entry.get("fieldsV1") == claim.entry.get("fieldsV1"):
-            continue
-        else:
-            gained, lost = claim.fields - before.fields, before.fields - claim.fields
+        gained, lost = (claim.fields, EMPTY) if before is None else claim.moved_from(before)
         if gained or lost:
             changes[identity] = ClaimChange(identity, before, claim, gained, lost)
     for identity, before in old.items():
@@ -76,9 +71,9 @@ def claim_changes(old: ManagedFields, new: ManagedFields) -> dict[Identity, Clai
 def _takeover(evidence: Evidence, requester: Requester) -> Mapping[Identity, FieldSet]:
     if requester.identity is None or requester.identity not in evidence.new_claims:
         return {}
-    mine = evidence.new_claims[requester.identity].fields
+    mine = evidence.new_claims[requester.identity]
     taken = (
-        (change.identity, change.lost & mine)
+        (change.identity, mine.held_of(change.lost))
         for change in evidence.changes.values()
         if change.lost and change.identity != requester.identity
     )
@@ -92,7 +87,4 @@ def _managed_fields(obj: Mapping[str, object] | None) -> object:
 
 def _claims_status(claims: ManagedFields) -> bool:
     """Whether a claim of the main resource holds `.status`: then it is a field like others there."""
-    for claim in claims.claims():
-        if not claim.identity.subresource and "f:status" in (claim.entry.get("fieldsV1") or ()):
-            return True
-    return False
+    return any("f:status" in claim.tree and not claim.identity.subresource for claim in claims.claims())

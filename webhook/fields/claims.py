@@ -39,7 +39,7 @@ class Claim:
         """The claimed paths; raises FieldsError where fieldsV1 cannot be read."""
         if self._fields is None:
             try:
-                self._fields = FieldSet.of(trie.parse(self.entry.get("fieldsV1") or {}))
+                self._fields = FieldSet.of(trie.parse(self.tree))
             except FieldsError as error:
                 error.message = f"the claim of {self.identity}: {error.message}"
                 raise
@@ -50,11 +50,40 @@ class Claim:
         """RFC 3339, to the second; may be missing, and proves nothing (fact 5)."""
         return self.entry.get("time")
 
-    def same_fields(self, other: Claim) -> bool:
-        """Whether both claim the same paths in the same version."""
-        if self.api_version != other.api_version:
-            return False
-        return self.entry.get("fieldsV1") == other.entry.get("fieldsV1") or self.fields == other.fields
+    @property
+    def tree(self) -> dict[str, Any]:
+        """fieldsV1 as it came."""
+        return self.entry.get("fieldsV1") or {}
+
+    def _find(self, path: tuple[str, ...]) -> trie.Node | None:
+        return trie.find(self.tree, path) if self._fields is None else trie.lookup(self._fields.root, path)
+
+    def holds(self, path: tuple[str, ...]) -> bool:
+        """Whether the path is claimed; like the next two, without reading the whole claim."""
+        node = self._find(path)
+        return node is not None and trie.is_member(node)
+
+    def holds_leaf(self, path: tuple[str, ...]) -> bool:
+        """Whether the path is claimed, and nothing below it."""
+        node = self._find(path)
+        return node is not None and node in ({}, {".": {}})
+
+    def reaches(self, path: tuple[str, ...]) -> bool:
+        """Whether the path or anything below it is claimed."""
+        return self._find(path) is not None
+
+    def held_of(self, paths: FieldSet) -> FieldSet:
+        """Those of some paths that are claimed."""
+        return FieldSet.of(trie.held(paths.root, self.tree)[0])
+
+    def moved_from(self, old: Claim) -> tuple[FieldSet, FieldSet]:
+        """(gained, lost) since an earlier state of the claim; raises FieldsError where fieldsV1 cannot be read."""
+        try:
+            gained, lost = trie.exchanged(old.tree, self.tree)
+        except FieldsError as error:
+            error.message = f"the claim of {self.identity}: {error.message}"
+            raise
+        return FieldSet.of(gained), FieldSet.of(lost)
 
     def __repr__(self) -> str:
         return f"Claim({self.identity})"
@@ -114,7 +143,7 @@ class ManagedFields(Mapping[Identity, Claim]):
 
     def holders(self, path: tuple[str, ...]) -> tuple[Identity, ...]:
         """Whose claims hold exactly this path."""
-        return tuple(identity for identity, claim in self._claims.items() if path in claim.fields)
+        return tuple(identity for identity, claim in self._claims.items() if claim.holds(path))
 
 
 def _identity(entry: object, position: int) -> tuple[Identity, str]:

@@ -120,7 +120,7 @@ def _subtract_nodes(a: Node, b: Node) -> Node | None:
     if not a:
         return None if is_member(b) else a
     if not b:
-        return {step: node for step, node in a.items() if step != "."}
+        return {step: node for step, node in a.items() if step != "."} or None
     return _closed(difference(a, b))
 
 
@@ -166,6 +166,42 @@ def contains(root: Node, path: Steps) -> bool:
     return node is not None and bool(path) and is_member(node)
 
 
+def exchanged(old: Node, new: Node) -> tuple[Node, Node]:
+    """(new - old, old - new) of two fieldsV1 trees as they came, reading no more of them than differs."""
+    try:
+        gained, lost = _exchange(old, new)
+        if _canonical(gained) is gained and _canonical(lost) is lost:
+            return gained, lost
+    except (AttributeError, TypeError):  # something in there is no object: parse says where
+        pass
+    was, now = parse(old), parse(new)
+    return difference(now, was), difference(was, now)
+
+
+def _exchange(old: Node, new: Node) -> tuple[Node, Node]:
+    """Both differences in one walk."""
+    gained: Node = {}
+    lost: Node = {}
+    for step, now in new.items():
+        was = old.get(step)
+        if was is None:
+            gained[step] = now
+        elif was and now:
+            if was != now:
+                more, less = _exchange(was, now)
+                for into, node in ((gained, more), (lost, less)):
+                    if (rest := _closed(node)) is not None:
+                        into[step] = rest
+        elif was or now:
+            for into, a, b in ((gained, now, was), (lost, was, now)):
+                if (rest := _subtract_nodes(a, b)) is not None:
+                    into[step] = rest
+    for step, was in old.items():
+        if step not in new:
+            lost[step] = was
+    return gained, lost
+
+
 def child(tree: Node, step: str) -> Node | None:
     """The node below a fieldsV1 tree as it came, in which `k:` and `v:` may be spelt in other ways than ours."""
     below = tree.get(step)
@@ -175,6 +211,17 @@ def child(tree: Node, step: str) -> Node | None:
             if key[:2] == kind and canonical_step(key) == step:
                 return node
     return below
+
+
+def find(tree: Node, path: Iterable[str]) -> Node | None:
+    """`lookup` in a fieldsV1 tree as it came."""
+    node = tree
+    for step in path:
+        below = child(node, step)
+        if below is None:
+            return None
+        node = below
+    return node
 
 
 def held(root: Node, tree: Node) -> tuple[Node, Node]:

@@ -161,6 +161,8 @@ class _Walk:
             into.append(path)
 
     def _lists(self, old: Any, new: Any, path: Steps) -> None:
+        if isinstance(old, list) and isinstance(new, list) and self._same_items(old, new, path):
+            return
         before = self._items(old, path)
         after = self._items(new, path)
         if before is None or after is None or not (before or after):
@@ -188,6 +190,22 @@ class _Walk:
             for name, value in items[0].items():
                 self._collect(value, (*path, field_step(name)), into)
 
+    def _same_items(self, old: list[Any], new: list[Any], path: Steps) -> bool:
+        """Whether both lists have the same keyed items in the same order, which then are compared one by one."""
+        names = self._keys(path)
+        if not names or len(old) != len(new) or not all(isinstance(item, dict) for item in (*old, *new)):
+            return False
+        keys = [[item.get(name, ABSENT) for name in names] for item in old]
+        if keys != [[item.get(name, ABSENT) for name in names] for item in new]:
+            return False
+        if len({repr(key) for key in keys}) != len(keys):
+            return False
+        for was, now in zip(old, new, strict=True):
+            if was != now:
+                step = key_step({name: was[name] for name in names if name in was})
+                self.compare(was, now, (*path, step))
+        return True
+
     def _items(self, value: Any, path: Steps) -> dict[str, list[Any]] | None:
         """The items of a list by their steps, or None for an atomic list."""
         if value is ABSENT:
@@ -209,21 +227,12 @@ class _Walk:
         """The names of a list's keys; () for a set; None for an atomic list. All claims agree: one schema, one answer."""
         for managed in self.claims:
             for claim in managed.claims():
-                node = _raw_lookup(claim.entry.get("fieldsV1"), path)
-                for step in node or ():
+                for step in trie.find(claim.tree, path) or ():
                     if step[:2] == "k:":
                         return tuple(step_value(canonical_step(step)))
                     if step[:2] == "v:":
                         return ()
         return None
-
-
-def _raw_lookup(tree: Any, path: Steps) -> dict[str, Any] | None:
-    for step in path:
-        if not isinstance(tree, dict):
-            return None
-        tree = trie.child(tree, step)
-    return tree if isinstance(tree, dict) else None
 
 
 def _identical(a: Any, b: Any) -> bool:
