@@ -43,7 +43,8 @@ class Call:
 class Client:
     """Safe for threads: each has a connection of its own."""
 
-    def __init__(self, url: str, ca_file: str) -> None:
+    def __init__(self, url: str, ca_file: str, timeout: float = _TIMEOUT) -> None:
+        self._timeout = timeout
         self._address = urlsplit(url)
         self._tls = ssl.create_default_context(cafile=ca_file)
         self._mine = threading.local()
@@ -94,7 +95,7 @@ class Client:
             except (http.client.RemoteDisconnected, ConnectionError):
                 self.close()  # the server closed an idle connection before it saw the request
         connection = http.client.HTTPSConnection(
-            self._address.hostname or "", self._address.port, context=self._tls, timeout=_TIMEOUT
+            self._address.hostname or "", self._address.port, context=self._tls, timeout=self._timeout
         )
         self._mine.connection = connection
         return _round_trip(connection, method, target, payload, headers)

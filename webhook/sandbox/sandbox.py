@@ -21,6 +21,7 @@ from webhook.sandbox.registration import PHASES, Phase, Registration
 from webhook.sandbox.users import CONTROLLER_MANAGER, SandboxUser, admin_binding, users, write_kubeconfig
 
 _KUBECTL_TIMEOUT = 180  # seconds
+_FIRST_ANSWER = 2  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,11 @@ class Sandbox:
         """One JSON audit event a line; there when `Options.audit` asked for it."""
         return self.folder / "audit.log"
 
+    @property
+    def program_folders(self) -> tuple[Path, ...]:
+        """Where its programs lie, kubectl among them."""
+        return tuple(dict.fromkeys(program.parent for program in self._programs.values()))
+
     def kubeconfig(self, user: str = "admin") -> Path:
         """A kubeconfig file with the user's token. Raises SandboxError for an unknown user."""
         self._user(user)
@@ -93,7 +99,7 @@ class Sandbox:
 
     def environment(self, user: str = "admin") -> dict[str, str]:
         """Environment for clients: KUBECONFIG, our programs first on PATH, kubectl's caches in the sandbox."""
-        folders = dict.fromkeys(str(program.parent) for program in self._programs.values())
+        folders = [str(folder) for folder in self.program_folders]
         return {
             **os.environ,
             "KUBECONFIG": str(self.kubeconfig(user)),
@@ -232,13 +238,19 @@ class Sandbox:
 
     def _is_ready(self, port: int) -> bool:
         self.url = f"https://127.0.0.1:{port}"
-        self._client = Client(self.url, str(self.ca_file))
+        # Where somebody else got the port, there may never be an answer.
+        self._client = Client(self.url, str(self.ca_file), timeout=_FIRST_ANSWER)
         try:
             if self.request("GET", "/readyz").status != 200:
                 return False
-            return self.request("GET", "/api/v1/namespaces/default").status == 200
+            if self.request("GET", "/api/v1/namespaces/default").status != 200:
+                return False
         except SandboxError:
             return False
+        finally:
+            self._client.close()
+        self._client = Client(self.url, str(self.ca_file))
+        return True
 
     def _may_write(self, user: str) -> bool:
         item: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "may-i-write"}}
