@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import islice
 
 from webhook.admission import messages
@@ -38,26 +39,41 @@ def soften(verdict: Verdict, change: Change, cap: Mode) -> Decision:
     """The decision after modes: Audit records, Warn tells as well, Enforce acts."""
     if not verdict.events:
         return Decision(manager=change.requester.manager)
-    modes = [event.policy.mode.capped(cap) for event in verdict.events]
-    refused = [
-        event for event, mode in zip(verdict.events, modes, strict=True) if mode is Mode.ENFORCE and denies(event)
-    ]
-    warned = [
-        messages.warning(event, change, would_deny=denies(event))
-        for event, mode in zip(verdict.events, modes, strict=True)
-        if mode is not Mode.AUDIT and not (mode is Mode.ENFORCE and (denies(event) or event.action is None))
-    ]
-    results = tuple(_result(event, mode, change) for event, mode in zip(verdict.events, modes, strict=True))
+    told = [_Told(event, event.policy.mode.capped(cap), messages.finding(event, change)) for event in verdict.events]
+    refused = [item for item in told if item.refuses]
+    results = tuple(_result(item, change) for item in told)
     return Decision(
         allowed=not refused,
-        message="\n".join(messages.denial(event, change) for event in refused),
+        message="\n".join(messages.denial(item.event, item.finding) for item in refused),
         causes=_causes(refused),
-        warnings=messages.within_limits(warned),
+        warnings=messages.within_limits(
+            messages.warning(item.event, item.finding, would_deny=denies(item.event)) for item in told if item.warns
+        ),
         audit_annotations=_annotations(results, allowed=not refused),
         results=results,
-        policies=tuple(dict.fromkeys(event.policy.name for event in verdict.events)),
+        policies=tuple(dict.fromkeys(item.event.policy.name for item in told)),
         manager=change.requester.manager,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """An event, the mode that it is taken in, and its sentence."""
+
+    event: Event
+    mode: Mode
+    finding: str
+
+    @property
+    def refuses(self) -> bool:
+        return self.mode is Mode.ENFORCE and denies(self.event)
+
+    @property
+    def warns(self) -> bool:
+        """Warn tells of everything; Enforce of what it was asked to act on and let through."""
+        if self.mode is Mode.ENFORCE:
+            return self.event.action is not None and not denies(self.event)
+        return self.mode is Mode.WARN
 
 
 def denies(event: Event) -> bool:
@@ -70,15 +86,15 @@ def denies(event: Event) -> bool:
     return not event.action.rewrites or event.kind in ("change", "tamper")
 
 
-def _result(event: Event, mode: Mode, change: Change) -> Result:
-    request, identity = change.request, change.requester.identity
+def _result(told: _Told, change: Change) -> Result:
+    event, request, identity = told.event, change.request, change.requester.identity
     return Result(
         kind=event.kind,
         policy=event.policy.name,
         rule=event.rule,
-        mode=mode,
+        mode=told.mode,
         action=event.action,
-        enforced=mode is Mode.ENFORCE and denies(event),
+        enforced=told.refuses,
         would=_would(event),
         paths=event.paths,
         owner=event.owner,
@@ -89,7 +105,7 @@ def _result(event: Event, mode: Mode, change: Change) -> Result:
         namespace=request.namespace,
         name=request.name,
         dry_run=request.dry_run,
-        message=messages.note(event, change),
+        message=told.finding,
     )
 
 
@@ -106,11 +122,11 @@ def _resource(request: Request) -> str:
     return f"{name}.{request.resource.group}" if request.resource.group else name
 
 
-def _causes(refused: Iterable[Event]) -> tuple[Cause, ...]:
+def _causes(refused: Iterable[_Told]) -> tuple[Cause, ...]:
     every = (
-        Cause(path, f"[{event.policy.name}/{event.rule}] {messages.cause(event)}")
-        for event in refused
-        for path in event.paths
+        Cause(path, f"[{item.event.policy.name}/{item.event.rule}] {messages.cause(item.event)}")
+        for item in refused
+        for path in item.event.paths
     )
     return tuple(islice(every, MAX_CAUSES))
 

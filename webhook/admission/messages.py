@@ -12,15 +12,15 @@ MAX_WARNING = 250  # the server cuts at 256 once all together pass 4096 characte
 MAX_WARNINGS = 4096
 
 
-def denial(event: Event, change: Change) -> str:
+def denial(event: Event, finding: str) -> str:
     """One event that refuses the request, with its remedy."""
-    text = f"[{event.policy.name}/{event.rule}] {_finding(event, change)} {_remedy(event)}"
+    text = f"[{event.policy.name}/{event.rule}] {finding} {_remedy(event)}"
     if event.action is not None and event.action.rewrites:
         text += f" (The policy asks for {event.action.value}; this call can only refuse.)"
     return text
 
 
-def warning(event: Event, change: Change, *, would_deny: bool) -> str:
+def warning(event: Event, finding: str, *, would_deny: bool) -> str:
     """One event that lets the request through, in a line."""
     if would_deny:
         lead = "would be refused: "
@@ -28,15 +28,11 @@ def warning(event: Event, change: Change, *, would_deny: bool) -> str:
         lead = f"{event.action.value} is called for: "
     else:
         lead = ""
-    return cut(f"[{event.policy.name}/{event.rule}] {lead}{_finding(event, change)}", MAX_WARNING)
+    return cut(f"[{event.policy.name}/{event.rule}] {lead}{finding}", MAX_WARNING)
 
 
-def note(event: Event, change: Change) -> str:
-    """One event as it is recorded."""
-    return _finding(event, change)
-
-
-def _finding(event: Event, change: Change) -> str:
+def finding(event: Event, change: Change) -> str:
+    """What was found, in one sentence, as it is recorded."""
     who = f"{change.requester} by {change.request.user.name}"
     paths = listed(event.paths)
     them = "it is" if len(event.paths) == 1 else "they are"

@@ -245,6 +245,12 @@ class Policy:
     scale_path: str | None = None  # where replicas stand in a custom resource; None: .spec.replicas
     source: str = ""  # file or object it came from, for messages to the operator
 
+    def rules_about(self, user: User) -> tuple[Rule, ...]:
+        """The rules that are for a user's requests."""
+        if all(rule.for_subjects is None for rule in self.rules):
+            return self.rules
+        return tuple(rule for rule in self.rules if rule.for_subjects is None or rule.for_subjects.match(user))
+
 
 EventKind = Literal["change", "share", "ghost", "writer", "impersonation", "tamper", "rename"]
 

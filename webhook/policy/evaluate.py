@@ -36,9 +36,7 @@ def evaluate(policies: PolicySet, change: Change, phase: Phase = "validate") -> 
 
 def _judge(policy: Policy, facts: Facts, phase: Phase) -> Iterator[Event]:
     request = facts.change.request
-    rules: tuple[Rule, ...] = tuple(
-        rule for rule in policy.rules if rule.for_subjects is None or rule.for_subjects.match(request.user)
-    )
+    rules = policy.rules_about(request.user)
     if request.is_scale:
         rules = tuple(rule for rule in rules if needs_claims(policy, rule) == (phase == "mutate"))
         if policy.scale_path is not None:

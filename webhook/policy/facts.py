@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
-from webhook.fields import Change, ClaimChange, FieldPath, FieldSet, Identity, Pattern
+from webhook.fields import Change, Claim, ClaimChange, FieldPath, FieldSet, Identity, Pattern
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.steps import step_value
 from webhook.policy.compiled import ManagerMatcher
 
-MOVED = frozenset({"migration", "version", "ancient-changes"})
-"""Explanations of claims that moved or were folded, and did not lose what they held to a write."""
+MOVED = frozenset({"migration", "ancient-changes", "schema", "another-webhook"})
+"""Explanations of claims that moved, were folded or respelt: nobody's write gave or took what they hold."""
 
 
 @dataclass(eq=False)
@@ -19,7 +21,7 @@ class Facts:
     """A change, seen by rules. Paths are the parent's; for a Scale they are those that the policy gives."""
 
     change: Change
-    _selected: dict[tuple[int, tuple[Pattern, ...], tuple[Pattern, ...]], FieldSet] = field(default_factory=dict)
+    _known: dict[tuple[object, ...], tuple[object, Any]] = field(default_factory=dict)
     views: dict[str, Facts] = field(default_factory=dict)  # by the path at which replicas stand
 
     @cached_property
@@ -39,12 +41,10 @@ class Facts:
         for change in self.change.changes.values():
             if not change.lost or change.identity == self.change.requester.identity:
                 continue
-            reasons = self.change.explained.get(change.identity, ())
-            if "migration" in reasons or "ancient-changes" in reasons or "another-webhook" in reasons:
+            if MOVED & set(self.change.explained.get(change.identity, ())):
                 continue
-            lost = change.lost - self.tampered.get(change.identity, EMPTY)
-            if "schema" in reasons:
-                lost = lost - change.lost.recursive_difference(change.gained)
+            tampered = self.tampered.get(change.identity)
+            lost = change.lost - tampered if tampered else change.lost
             if lost:
                 found.append((change, lost))
         return tuple(found)
@@ -82,23 +82,90 @@ class Facts:
         """The paths that a rule's patterns touch, its exceptions left out. Rules with the same patterns share the work."""
         if not paths:
             return EMPTY
-        key = (id(paths), fields, except_)
-        found = self._selected.get(key)
-        if found is None:
-            found = select(paths, fields, except_)
-            self._selected[key] = found
-        return found
+        key = ("select", id(paths), id(fields), id(except_))
+        found = self._known.get(key)
+        if found is None:  # the key's objects are kept with the answer, so that no other object gets their ids
+            found = self._known[key] = ((paths, fields, except_), select(paths, fields, except_))
+        selected: FieldSet = found[1]
+        return selected
 
-    def claims_of(self, owners: tuple[ManagerMatcher, ...]) -> tuple[Identity, ...]:
-        """The claims on the new object that are an owner's by name."""
+    def texts(self, paths: FieldSet) -> tuple[str, ...]:
+        """Paths in words, in the server's order."""
+        found = self._known.get(("texts", id(paths)))
+        if found is None:
+            found = self._known["texts", id(paths)] = (paths, tuple(map(str, paths)))
+        words: tuple[str, ...] = found[1]
+        return words
+
+    def claims_of(self, owners: tuple[ManagerMatcher, ...]) -> frozenset[Identity]:
+        """The claims, old and new, and the requester's, that are an owner's by name."""
+        found = self._known.get(("claims", id(owners)))
+        if found is None:
+            named = frozenset(
+                identity for identity in self._identities if any(owner.matches_claim(identity) for owner in owners)
+            )
+            found = self._known["claims", id(owners)] = (owners, named)
+        claims: frozenset[Identity] = found[1]
+        return claims
+
+    @cached_property
+    def _identities(self) -> frozenset[Identity]:
+        requester = self.change.requester.identity
+        named = {*self.change.new_claims, *self.change.old_claims}
+        return frozenset(named if requester is None else named | {requester})
+
+    @cached_property
+    def gainers(self) -> tuple[ClaimChange, ...]:
+        """The claims that gained paths and did not only take over what moved."""
+        explained = self.change.explained
         return tuple(
-            identity for identity in self.change.new_claims if any(owner.matches_claim(identity) for owner in owners)
+            change
+            for change in self.change.changes.values()
+            if change.gained and not (explained and MOVED & set(explained.get(change.identity, ())))
         )
+
+    def shared(self, owner: Identity, other: Identity, *, standing: bool) -> FieldSet:
+        """The values that both claims hold and did not both hold before; with `standing`, all that both hold."""
+        key = (owner, other, standing)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = (None, self._shared(owner, other, standing=standing))
+        paths: FieldSet = found[1]
+        return paths
+
+    def _shared(self, owner: Identity, other: Identity, *, standing: bool) -> FieldSet:
+        change = self.change
+        mine, theirs = change.new_claims[owner], change.new_claims[other]
+        if standing:
+            both = mine.held_of(theirs.fields)
+        else:
+            both = EMPTY
+            for identity, claim in ((owner, theirs), (other, mine)):
+                if identity in change.changes and (held := claim.held_of(change.changes[identity].gained)):
+                    both = both | held
+            old_mine, old_theirs = change.old_claims.get(owner), change.old_claims.get(other)
+            if both and old_mine is not None and old_theirs is not None:
+                both = both - old_theirs.held_of(old_mine.held_of(both))
+        return FieldSet.from_paths(path for path in both if _is_value(path, mine, theirs)) if both else EMPTY
+
+    @cached_property
+    def held(self) -> FieldSet:
+        """Every claimed path: what an earlier rule of a policy decides about, for shares."""
+        found = EMPTY
+        for claim in self.change.new_claims.claims():
+            found = found | claim.fields
+        return found
 
     def is_owner(self, owners: tuple[ManagerMatcher, ...]) -> bool:
         """Whether the requester is an owner, by name and user."""
-        change = self.change
-        return any(owner.matches_requester(change.requester, change.request.user) for owner in owners)
+        found = self._known.get(("owner", id(owners)))
+        if found is None:
+            requester, user = self.change.requester, self.change.request.user
+            found = self._known["owner", id(owners)] = (
+                owners,
+                any(o.matches_requester(requester, user) for o in owners),
+            )
+        return bool(found[1])
 
 
 def select(paths: FieldSet, fields: tuple[Pattern, ...], except_: tuple[Pattern, ...]) -> FieldSet:
@@ -112,3 +179,17 @@ def select(paths: FieldSet, fields: tuple[Pattern, ...], except_: tuple[Pattern,
             break
         found = found - pattern.select(found)
     return found
+
+
+def is_item_key(path: tuple[str, ...]) -> bool:
+    """Whether a path is one of the fields that an item is known by, as `.ports[port=80].port`."""
+    if len(path) < 2 or path[-2][:2] != "k:" or path[-1][:2] != "f:":
+        return False
+    return path[-1][2:] in step_value(path[-2])
+
+
+def _is_value(path: FieldPath, one: Claim, other: Claim) -> bool:
+    """Not a list key, and not the "." of a map or item: every second applier must share those."""
+    if path[-1][:2] == "k:" or is_item_key(path):
+        return False
+    return one.holds_leaf(path) or other.holds_leaf(path)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from webhook.fields import Change, ManagedFields, Request
-from webhook.policy.compiled import Policy, ResourceMatcher
+from webhook.policy.compiled import Match, OwnershipRule, Policy, ResourceMatcher
 from webhook.policy.control_plane import is_control_plane
 
 _CACHED_PLACES = 4096
@@ -36,6 +36,11 @@ class PolicySet:
     namespace_labels: NamespaceLabels = only_names
     _places: dict[tuple[str, str, str], tuple[Policy, ...]] = field(default_factory=dict, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        """Policies that name the same owners and fields share one tuple, by which evaluation shares its work."""
+        ordered = sorted(self.policies, key=lambda policy: policy.name)
+        object.__setattr__(self, "policies", tuple(_shared(ordered)))
+
     def rules_for(self, change: Change) -> tuple[Policy, ...]:
         """The policies that are about a change, in order."""
         request = change.request
@@ -43,13 +48,14 @@ class PolicySet:
         if not found:
             return ()
         control_plane = is_control_plane(request.user)
+        managed: dict[int, bool] = {}
         return tuple(
             policy
             for policy in found
             if not (control_plane and policy.exempt.control_plane)
             and not (policy.exempt.subjects.any_of and policy.exempt.subjects.match(request.user))
-            and _managed(policy, change)
-            and self._selected(policy, request)
+            and (not policy.match.managed_by or _managed(policy, change, managed))
+            and self._selected(policy.match, request)
         )
 
     def about(self, request: Request) -> tuple[Policy, ...]:
@@ -63,8 +69,7 @@ class PolicySet:
             self._places[place] = found
         return found
 
-    def _selected(self, policy: Policy, request: Request) -> bool:
-        match = policy.match
+    def _selected(self, match: Match, request: Request) -> bool:
         if match.object_selector is not None:
             if request.is_scale:  # a Scale does not carry its parent's labels
                 return False
@@ -75,6 +80,22 @@ class PolicySet:
             return True
         labels = self.namespace_labels(request.namespace)
         return labels is None or match.namespace_selector.matches(labels)
+
+
+def _shared(policies: Iterable[Policy]) -> Iterator[Policy]:
+    known: dict[object, Any] = {}
+    for policy in policies:
+        rules = (
+            replace(rule, **{name: known.setdefault(part, part) for name in _PARTS if (part := getattr(rule, name))})
+            if isinstance(rule, OwnershipRule)
+            else rule
+            for rule in policy.rules
+        )
+        managed_by = known.setdefault(policy.match.managed_by, policy.match.managed_by)
+        yield replace(policy, rules=tuple(rules), match=replace(policy.match, managed_by=managed_by))
+
+
+_PARTS = ("fields", "except_", "owners", "leftovers")
 
 
 def _about(policy: Policy, group: str, resource: str, namespace: str) -> bool:
@@ -92,10 +113,13 @@ def _covers(matcher: ResourceMatcher, group: str, resource: str) -> bool:
     )
 
 
-def _managed(policy: Policy, change: Change) -> bool:
+def _managed(policy: Policy, change: Change, known: dict[int, bool]) -> bool:
     """`managedBy`: the old object carries such a claim. A Scale shows those on replicas, and only when mutating."""
     managed_by = policy.match.managed_by
-    return not managed_by or _any_claim(managed_by, change.old_claims)
+    found = known.get(id(managed_by))
+    if found is None:
+        found = known[id(managed_by)] = _any_claim(managed_by, change.old_claims)
+    return found
 
 
 def _any_claim(matchers: Iterable[Any], claims: ManagedFields) -> bool:

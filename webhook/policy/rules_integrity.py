@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from webhook.fields.change import Migration
 from webhook.policy.compiled import Event, IntegrityRule, Policy
 from webhook.policy.facts import Facts
-from webhook.policy.rules_ownership import texts
 
 
 def integrity(policy: Policy, rule: IntegrityRule, facts: Facts) -> Iterator[Event]:
@@ -21,7 +20,7 @@ def integrity(policy: Policy, rule: IntegrityRule, facts: Facts) -> Iterator[Eve
         paths = item.gained | item.lost
         verb = "its API version was altered" if item.version else _verb(bool(item.gained), bool(item.lost))
         note = f"the claim of {item.identity}: {verb} with no write that does so"
-        yield Event("tamper", policy, rule.name, rule.on_tamper, texts(paths), str(item.identity), note)
+        yield Event("tamper", policy, rule.name, rule.on_tamper, facts.texts(paths), str(item.identity), note)
 
 
 def _known(rule: IntegrityRule, migration: Migration) -> bool:
