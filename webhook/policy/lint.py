@@ -88,7 +88,7 @@ def unreachable_rule(draft: Draft) -> Iterator[Problem]:
             if all_covered(rule.fields, rule.except_):
                 said = "its except leaves out all of its fields"
             elif (names := _shadows(rule, earlier)) is not None:
-                said = f"{names} decides about all of its fields before it"
+                said = f"all of its fields are decided about before it, by {names}"
             earlier.append(rule)
         if said is not None:
             yield draft.problem(

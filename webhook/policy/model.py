@@ -54,6 +54,8 @@ class Model(BaseModel):
 class Subject(Model):
     """Users as the API server has authenticated them: exactly one of the three, by glob."""
 
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
     user: UserGlob | None = Field(None, description="A user's name, by glob.")
     group: UserGlob | None = Field(None, description="A group that the user is in, by glob.")
     service_account: AccountGlob | None = Field(None, description="A service account as namespace/name, by glob.")
@@ -199,6 +201,8 @@ class Ownership(Model):
 
 class Writers(Model):
     """Which manager names may write at all, and who may use them."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "not": {"required": ["deny", "allow"]}})
 
     deny: list[ManagerEntry] | None = Field(None, min_length=1, description="Names that may not write. Not with allow.")
     allow: list[ManagerEntry] | None = Field(

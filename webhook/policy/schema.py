@@ -29,6 +29,4 @@ def _tidy(node: Any) -> Any:
         del out["anyOf"]
         rest = [branch for branch in branches if branch != {"type": "null"}]
         out = {**(rest[0] if len(rest) == 1 else {"anyOf": rest}), **out}
-        if out.get("default", 0) is None:
-            del out["default"]
-    return out
+    return {key: value for key, value in out.items() if not (key == "default" and value is None)}

@@ -160,12 +160,20 @@ def _problem(details: ErrorDetails, root: Node, file: str) -> Problem | None:
         return _of_choice(details, found, file)
     wanted = _WANTED.get(kind, "something else")
     said = f"{wanted} is expected here, not {_type_name(details['input'])}"
-    advice = (
-        "put it in quotes"
-        if kind == "string_type" and isinstance(details["input"], bool | int | float)
-        else _describe(path)
-    )
-    return problem("wrong-type", file, found.node.place, said, advice=advice)
+    return problem("wrong-type", file, found.node.place, said, advice=_right_type(kind, details["input"], path))
+
+
+def _right_type(kind: str, given: object, path: Path) -> str | None:
+    if kind == "string_type" and isinstance(given, bool | int | float):
+        return "put it in quotes"
+    if kind == "list_type" and not isinstance(given, list):
+        return "put it in brackets, or behind a dash"
+    if kind == "bool_type" and isinstance(given, str) and given.lower() in ("true", "false"):
+        return "write it without quotes"
+    model = _model_at(path) if kind.startswith("model") else None
+    if model is not None:
+        return f"its keys: {', '.join(_alias(model, name) for name in model.model_fields)}"
+    return _describe(path)
 
 
 def _of_text(details: ErrorDetails, found: Found, file: str) -> Problem:
@@ -185,7 +193,9 @@ def _of_choice(details: ErrorDetails, found: Found, file: str) -> Problem:
     choices = [choice for choice in _choices(details["loc"]) if isinstance(choice, str)]
     said = f"one of {', '.join(choices)} is expected here" if len(choices) > 1 else f"{choices[0]} is expected here"
     if not isinstance(given, str):
-        return problem("wrong-type", file, found.node.place, f"{said}, not {_type_name(given)}")
+        return problem(
+            "wrong-type", file, found.node.place, f"{said}, not {_type_name(given)}", advice="write one of these"
+        )
     folded = {choice.lower(): choice for choice in choices}
     near = get_close_matches(given.lower(), folded, 1) if len(choices) > 1 else []
     advice = f"did you mean {folded[near[0]]}?" if near else f"write {' or '.join(choices)}"
@@ -233,7 +243,7 @@ def _meant(path: Path) -> str:
 
 def _describe(path: Path) -> str:
     field = _field_at(path)
-    return str(field.description) if field is not None and field.description else ""
+    return str(field.description).rstrip(".") if field is not None and field.description else ""
 
 
 def _alias(model: type[BaseModel], name: str) -> str:

@@ -336,13 +336,17 @@ class _Reader:
         except (ValueError, KeyError, IndexError, OverflowError):
             self._report("yaml-syntax", place, f"this is no {tag.removeprefix(_TAG)}", "put a text in quotes")
             return Broken()
-        self._report("yaml-syntax", place, f"the tag {event.tag} is not for policies", "remove the tag")
+        self._report_tag(event)
         return Broken()
 
     def _check_tag(self, event: Any, expected: str) -> None:
         if event.tag not in (None, "!", _TAG + expected):
-            place = self._place(event.start_mark)
-            self._report("yaml-syntax", place, f"the tag {event.tag} is not for policies", "remove the tag")
+            self._report_tag(event)
+
+    def _report_tag(self, event: Any) -> None:
+        tag = _shown(event.tag.replace(_TAG, "!!"))
+        place = self._place(event.start_mark)
+        self._report("yaml-syntax", place, f"the tag {tag} is not for policies", "remove the tag")
 
     def _place(self, mark: Any) -> Place:
         return self._place_at(mark.line, mark.column)
