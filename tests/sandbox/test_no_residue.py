@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from webhook.sandbox import Sandbox, SandboxError
+from webhook.sandbox import Options, Sandbox, SandboxError, apiserver
 
 pytestmark = pytest.mark.server
 
@@ -71,6 +73,12 @@ def _eventually(done: Callable[[], bool], seconds: float = 20) -> bool:
     return True
 
 
+def _audited(sandbox: Sandbox, resource: str) -> list[dict[str, Any]]:
+    *lines, _unfinished = sandbox.audit_log.read_text().split("\n")
+    events = [json.loads(line) for line in lines]
+    return [event for event in events if event.get("objectRef", {}).get("resource") == resource]
+
+
 def _folder(process: subprocess.Popen[str]) -> Path:
     assert process.stdout is not None
     return Path(json.loads(process.stdout.readline()))
@@ -120,8 +128,6 @@ def test_a_sandbox_beside_a_living_one_leaves_it_alone(place: Path, holder: subp
 
 
 def test_a_failed_start_says_why_and_leaves_nothing(place: Path) -> None:
-    from webhook.sandbox import Options
-
     with pytest.raises(SandboxError, match="no-such-flag"):
         Sandbox.start(options=Options(apiserver_flags=("--no-such-flag",)))
     assert _mentioning(place) == {}
@@ -129,10 +135,6 @@ def test_a_failed_start_says_why_and_leaves_nothing(place: Path) -> None:
 
 
 def test_a_port_taken_meanwhile_is_no_failure(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import socket
-
-    from webhook.sandbox import apiserver
-
     with socket.create_server(("127.0.0.1", 0)) as other:
         offered = iter([other.getsockname()[1], apiserver.free_port()])
         monkeypatch.setattr(apiserver, "free_port", lambda: next(offered))
@@ -142,18 +144,42 @@ def test_a_port_taken_meanwhile_is_no_failure(place: Path, monkeypatch: pytest.M
 
 
 def test_the_audit_log_is_written_on_request(place: Path) -> None:
-    from webhook.sandbox import Options
-
     with Sandbox.start(options=Options(audit="Metadata")) as sandbox:
         path = "/api/v1/namespaces/default/configmaps"
         assert sandbox.request("POST", path, {"metadata": {"name": "audited"}}, "developer").status == 201
-        events = [json.loads(line) for line in sandbox.audit_log.read_text().splitlines()]
-        (event,) = [
-            event
-            for event in events
-            if event["verb"] == "create"
-            and event["objectRef"].get("name") == "audited"
-            and "dryRun" not in event["requestURI"]
-        ]
+
+        def written() -> list[dict[str, Any]]:
+            return [event for event in _audited(sandbox, "configmaps") if event["objectRef"].get("name") == "audited"]
+
+        sandbox.wait_until(lambda: bool(written()))  # a request is written down after its answer
+        (event,) = written()
+        assert (event["verb"], event["stage"]) == ("create", "ResponseComplete")
         assert event["user"]["username"] == "developer@example.com"
         assert event["responseStatus"]["code"] == 201
+
+
+def test_controllers_run_under_accounts_of_their_own(place: Path) -> None:
+    with Sandbox.start(options=Options(audit="Metadata")) as sandbox:
+        sandbox.start_controller_manager()
+        item = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {
+                "replicas": 1,
+                "selector": {"matchLabels": {"app": "web"}},
+                "template": {
+                    "metadata": {"labels": {"app": "web"}},
+                    "spec": {"containers": [{"name": "app", "image": "example.com/app:1"}]},
+                },
+            },
+        }
+        assert sandbox.apply(item, "kustomize-controller", "flux").status == 201
+        pods = "/api/v1/namespaces/default/pods"
+        sandbox.wait_until(lambda: bool(sandbox.request("GET", pods).body["items"]), "kube-controller-manager")
+        controller = "system:serviceaccount:kube-system:deployment-controller"
+        sandbox.wait_until(
+            lambda: controller in {event["user"]["username"] for event in _audited(sandbox, "replicasets")}
+        )
+    assert _mentioning(place) == {}
+    assert list(place.iterdir()) == []
