@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import socket
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from serving import Server, post, review
+from serving import Server, eventually, post, review
 
 MIB = 1 << 20
 
@@ -128,11 +127,7 @@ def test_a_call_cut_short_is_no_review(server: Server) -> None:
         connection.putheader("Content-Type", "application/json")
         connection.putheader("Content-Length", "5000")
         connection.endheaders(b"{")
-        assert connection.sock is not None
-        connection.sock.shutdown(socket.SHUT_WR)
-        reply = connection.getresponse()
-        assert (reply.status, json.loads(reply.read())["error"]["reason"]) == (400, "incomplete-body")
-    assert server.metric("fieldwarden_bad_calls_total", reason="incomplete-body") == before + 1
+    eventually(lambda: server.metric("fieldwarden_bad_calls_total", reason="incomplete-body") == before + 1)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import datetime as dt
 import fcntl
 import ipaddress
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,11 @@ AUTHORITY_LIFE = dt.timedelta(days=3650)
 LEAF_LIFE = dt.timedelta(days=365)
 BACKDATE = dt.timedelta(minutes=5)  # clocks differ
 
+SERVER, CLIENT = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+
 USUAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+_DNS_NAME = re.compile(r"(?:\*\.)?(?!-)[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*")
 
 _ANY = ("0.0.0.0", "::")  # noqa: S104
 
@@ -86,7 +91,9 @@ def _authority(folder: Path, now: dt.datetime) -> tuple[_Signed, bool]:
     return made, True
 
 
-def _leaf(authority: _Signed, names: frozenset[str], now: dt.datetime) -> _Signed:
+def _leaf(
+    authority: _Signed, names: frozenset[str], now: dt.datetime, usage: x509.ObjectIdentifier = SERVER
+) -> _Signed:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fieldwarden")])
     identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
@@ -94,7 +101,7 @@ def _leaf(authority: _Signed, names: frozenset[str], now: dt.datetime) -> _Signe
         _builder(subject, authority.certificate.subject, key.public_key(), now, LEAF_LIFE)
         .add_extension(x509.SubjectAlternativeName([_general(name) for name in sorted(names)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(identifier, critical=False)
         .sign(authority.key, hashes.SHA256())
@@ -121,10 +128,9 @@ def _general(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         pass
-    try:
+    if _DNS_NAME.fullmatch(name):
         return x509.DNSName(name)
-    except ValueError:
-        raise SettingsError(f"{name!r} is neither a DNS name in ASCII nor an address") from None
+    raise SettingsError(f"{name!r} is neither a DNS name in ASCII nor an address")
 
 
 def _good(leaf: _Signed, authority: _Signed, names: frozenset[str], now: dt.datetime) -> bool:

@@ -34,6 +34,9 @@ BACKLOG = 2048
 WORKER_TIMEOUT = 60
 """Seconds without a sign of life after which a worker is replaced."""
 
+CHECK_INTERVAL = 1.0
+"""Seconds between two looks of the first process at the files; it waits for signals, not for notifications."""
+
 RENEWAL_INTERVAL = 3600.0
 
 
@@ -314,7 +317,7 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
     def _keep_current(self) -> None:
         """A worker that is started later begins with the newest good policies and certificate."""
         now, server = time.monotonic(), self._server
-        if now - self._checked >= server.settings.timing.reload_interval:
+        if now - self._checked >= CHECK_INTERVAL:
             self._checked = now
             server.policies.check()
             server.certificate.check()

@@ -59,8 +59,6 @@ class PolicyKeeper:
             problems = tuple(str(problem) for problem in loaded.problems)
             if loaded.policies is None:
                 return problems
-            if not loaded.policies.policies:
-                problems = (*problems, "there are no policies: every write is allowed")
             return InForce(loaded.policies, digest(self.paths), problems, time.time())
         except OSError as error:
             return (f"{error.filename or 'policies'}: {error.strerror or type(error).__name__}",)

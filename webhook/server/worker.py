@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -46,6 +47,11 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
 
         self.wsgi = with_call
 
+    def handle_quit(self, *_: Any) -> None:
+        """Stop at once. The base would shut its pool down here, and wait forever for the lock that the main thread
+        holds when the signal finds it handing work to the pool."""
+        os._exit(0)
+
     def enqueue_req(self, conn: Any) -> None:
         conn.arrived = time.monotonic()
         super().enqueue_req(conn)
@@ -74,14 +80,17 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
         return bool(conn.wait_for_data(FIRST_BYTES))
 
     def set_accept_enabled(self, enabled: bool) -> None:
-        """Before it stops accepting for good, take what the kernel has accepted already."""
-        if not enabled and not self.alive and self._accepting:
-            for listener in self.sockets:
-                before = -1
-                while before != self.nr_conns:
-                    before = self.nr_conns
-                    self.accept(listener)
+        """When it stops for good, it takes what the kernel has accepted already, and then closes the port: a client that
+        comes later is refused at once, and goes elsewhere, where it would wait in vain for an answer from here."""
+        ending = not self.alive and self._accepting
+        for listener in self.sockets if ending else ():
+            before = -1
+            while before != self.nr_conns:
+                before = self.nr_conns
+                self.accept(listener)
         super().set_accept_enabled(enabled)
+        for listener in self.sockets if ending else ():
+            listener.close()
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         if not self.alive:
