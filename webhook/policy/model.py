@@ -14,6 +14,7 @@ from webhook.policy import texts
 
 API_VERSION = "fieldwarden.dev/v1alpha1"
 KIND = "FieldPolicy"
+MAX_RULES = 256
 RULE_KINDS = ("ownership", "writers", "integrity", "rename")
 
 NAME_TAG, OBJECT_TAG = "(name)", "(object)"
@@ -264,7 +265,9 @@ class Spec(Model):
         None, description="Where a custom resource keeps its replicas. Default: .spec.replicas."
     )
     rules: list[Rule] = Field(
-        min_length=1, description="The rules. Of the ownership rules the first that guards a path decides."
+        min_length=1,
+        max_length=MAX_RULES,
+        description="The rules. Of the ownership rules the first that guards a path decides.",
     )
 
 

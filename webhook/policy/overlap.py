@@ -16,6 +16,8 @@ from webhook.fields.pattern import Pattern
 from webhook.fields.steps import value_step
 from webhook.policy.compiled import LabelSelector, ManagerMatcher, Match, Subject, Subjects
 
+_WILD = {"*", "?"}
+
 
 @lru_cache(maxsize=1024)
 def _absorbing(glob: str, *, question: bool) -> re.Pattern[str]:
@@ -38,6 +40,8 @@ def globs_overlap(a: str, b: str) -> bool:
     >>> globs_overlap("kubectl-*", "*-edit"), globs_overlap("kubectl-*", "helm*")
     (True, False)
     """
+    if a == b or not _WILD & set(a + b):
+        return a == b
     row = _skip_stars(b, {0})
     for character in a:
         below: set[int] = set()
@@ -70,7 +74,7 @@ def patterns_cover(a: Pattern, b: Pattern) -> bool:
     >>> patterns_cover(Pattern.parse(".metadata.labels"), Pattern.parse(".metadata.labels.team"))
     True
     """
-    above, below = tuple(tokens(a.text)), tuple(tokens(b.text))
+    above, below = steps(a), steps(b)
     return len(above) <= len(below) and all(_step_covers(x, y) for x, y in zip(above, below, strict=False))
 
 

@@ -95,15 +95,8 @@ def tolerant(model: type[AnyModel], node: Node) -> tuple[AnyModel, Node, bool] |
             return model.model_validate(plain(left)), left, damaged
         except ValidationError as error:
             damaged = True
-            for path in sorted(
-                {_cut(details) for details in error.errors(include_url=False)}, key=_order, reverse=True
-            ):
-                left = _without(left, path) if left is not None else None
+            left = _without(left, {_cut(details) for details in error.errors(include_url=False)})
     return None
-
-
-def _order(path: Path) -> tuple[tuple[int, int, str], ...]:
-    return tuple((0, step, "") if isinstance(step, int) else (1, 0, step) for step in path)
 
 
 def _cut(details: ErrorDetails) -> Path:
@@ -119,23 +112,23 @@ def _cut(details: ErrorDetails) -> Path:
     return path
 
 
-def _without(node: Node, path: Path) -> Node | None:
-    if not path:
+def _without(node: Node, paths: set[Path]) -> Node | None:
+    """A node without what lies at the paths; None when nothing of it is left, or when a path leads nowhere in it."""
+    if () in paths:
         return None
-    step, rest = path[0], path[1:]
-    if isinstance(node, Table) and step in node.entries:
-        name = str(step)
-        below = _without(node.entries[name].node, rest)
-        entries = dict(node.entries)
-        if below is None:
-            del entries[name]
-        else:
-            entries[name] = Entry(entries[name].place, below)
+    below: dict[str | int, set[Path]] = {}
+    for path in paths:
+        below.setdefault(path[0], set()).add(path[1:])
+    if isinstance(node, Table) and below.keys() <= node.entries.keys():
+        entries: dict[str, Entry] = {}
+        for name, entry in node.entries.items():
+            left = _without(entry.node, below[name]) if name in below else entry.node
+            if left is not None:
+                entries[name] = replace(entry, node=left)
         return replace(node, entries=entries)
-    if isinstance(node, Items) and isinstance(step, int) and step < len(node.items):
-        below = _without(node.items[step], rest)
-        kept = (below,) if below is not None else ()
-        return replace(node, items=(*node.items[:step], *kept, *node.items[step + 1 :]))
+    if isinstance(node, Items) and below.keys() <= set(range(len(node.items))):
+        kept = (_without(item, below[index]) if index in below else item for index, item in enumerate(node.items))
+        return replace(node, items=tuple(item for item in kept if item is not None))
     return None
 
 
@@ -153,6 +146,9 @@ def _problem(details: ErrorDetails, root: Node, file: str) -> Problem | None:
     if kind == "extra_forbidden":
         place = found.key or found.node.place
         return problem("unknown-key", file, place, f"there is no key {path[-1]} here", advice=_meant(path))
+    if kind == "too_long":
+        most = details.get("ctx", {}).get("max_length")
+        return problem("yaml-limit", file, found.node.place, f"the list has over {most} items")
     if kind in ("too_short", "string_too_short"):
         what = "the list" if kind == "too_short" else "the text"
         return problem("empty-value", file, found.node.place, f"{what} is empty")
