@@ -50,6 +50,7 @@ def serve_beside(sandbox: Sandbox, policies: Path, mode: str) -> str:
     ]
     # Settings meant for another server must not reach this one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FIELDWARDEN_")}
+    environment["TMPDIR"] = str(folder)  # what a killed server leaves behind goes with the sandbox
     sandbox.processes.start(_NAME, argv, environment, grace=_GRACE)
     sandbox.wait_until(lambda: _is_ready(ports), _NAME)
     url = f"https://{json.loads(ports.read_text())['listen']}"
