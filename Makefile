@@ -27,7 +27,7 @@ demo: $(VENV)/.installed ## Start the webhook and replay real clients' writes ag
 	$(BIN)/fieldwarden demo --policies policies --reviews tests/reviews
 
 test: $(VENV)/.developing ## Run every test that needs no cluster of yours (builds a kube-apiserver on first use)
-	$(BIN)/python -m webhook.sandbox.prepare
+	$(BIN)/fieldwarden sandbox prepare
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile $(TESTS)
 
 test-fast: $(VENV)/.developing ## Run the tests that need no kube-apiserver

@@ -71,6 +71,19 @@ def up(policies: Path | None, mode: str, detach: bool) -> None:
 
 
 @sandbox.command()
+def prepare() -> None:
+    """Build all of its programs now, so that nothing waits for them later.
+
+    About eight minutes on two cores the first time, and nothing after that.
+    """
+    with _told():
+        from webhook.sandbox.binaries import TARGETS, binaries
+
+        for name, program in binaries(TARGETS.keys()).items():
+            click.echo(f"{name:24} {program}")
+
+
+@sandbox.command()
 def down() -> None:
     """End the sandbox that is up."""
     from webhook.sandbox import standing

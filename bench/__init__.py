@@ -1,0 +1,1 @@
+"""Figures, measured in pairs within one run: `make bench`."""

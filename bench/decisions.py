@@ -1,0 +1,75 @@
+"""Decision, in process: from a parsed review to a Decision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from bench.material import interleaved, policy_set, review, shipped
+from webhook.admission import decide, read_review
+from webhook.policy import Policy, PolicySet
+from webhook.policy.compiled import Glob
+
+ROUNDS = 1500
+
+
+def run() -> None:
+    shipped_set = policy_set(shipped())
+    figures = interleaved(
+        {name: _decision(name, shipped_set) for name in ("cap-eviction", "large-flux-apply", "ghost-1-co-ownership")},
+        ROUNDS,
+    )
+    print(f"Decision with the {len(shipped_set.policies)} shipped policies in Enforce (median):")
+    print(f"  cap-eviction (7 KB, ten managers)       {figures['cap-eviction']:8.1f} µs   (to reach: 150)")
+    print(f"  large-flux-apply (76 KB, co-owned)      {figures['large-flux-apply']:8.1f} µs   (to reach: 600)")
+    print(f"  ghost-1-co-ownership                    {figures['ghost-1-co-ownership']:8.1f} µs")
+    _many(shipped())
+    _matching(shipped())
+
+
+def _decision(name: str, policies: PolicySet) -> Callable[[], Callable[[], object]]:
+    body = review(name)
+
+    def prepare() -> Callable[[], object]:
+        parsed = read_review(body)
+        return lambda: decide(policies, parsed, "validate")
+
+    return prepare
+
+
+def _many(policies: tuple[Policy, ...]) -> None:
+    """1,000 policies of which 10 match, beside those 10: the others are for other namespaces."""
+    ten = [_renamed(policies[n % len(policies)], f"matching-{n}") for n in range(10)]
+    others = [
+        replace(policy, match=replace(policy.match, namespaces=(Glob.compile(f"tenant-{n}-*"),)))
+        for n in range(990)
+        for policy in [_renamed(policies[n % len(policies)], f"elsewhere-{n}")]
+    ]
+    figures = interleaved(
+        {
+            "10": _decision("cap-eviction", policy_set(ten)),
+            "1000": _decision("cap-eviction", policy_set([*ten, *others])),
+        },
+        ROUNDS,
+    )
+    print("1,000 policies of which 10 match, beside those 10 alone (cap-eviction):")
+    print(
+        f"  {figures['10']:8.1f} µs, {figures['1000']:8.1f} µs: {figures['1000'] / figures['10']:5.2f} times   (to reach: 1.3)"
+    )
+
+
+def _matching(policies: tuple[Policy, ...]) -> None:
+    """50 policies that all match, beside one: each shipped policy with rules, by turns with one, then fifty."""
+    print("50 policies that all match, beside one (to reach: 6 times):")
+    for name in ("cap-eviction", "csa-on-flux-changes-label"):
+        for policy in policies:
+            fifty = [_renamed(policy, f"{policy.name}-{n:02}") for n in range(50)]
+            figures = interleaved(
+                {"1": _decision(name, policy_set([policy])), "50": _decision(name, policy_set(fifty))}, ROUNDS // 5
+            )
+            ratio = figures["50"] / figures["1"]
+            print(f"  {name:26} {policy.name:36} {figures['1']:8.1f} µs, {figures['50']:8.1f} µs: {ratio:5.2f} times")
+
+
+def _renamed(policy: Policy, name: str) -> Policy:
+    return replace(policy, name=name)
