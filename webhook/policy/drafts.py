@@ -46,6 +46,7 @@ class Draft:
     match: DraftMatch | None
     exempt: compiled.Exempt | None
     rules: tuple[DraftRule, ...]
+    rules_whole: bool  # every rule is there, and nothing was cut out of any
     scale_path: str | None
     whole: bool
     policy: model.FieldPolicy | None
@@ -91,6 +92,7 @@ def draft_of(root: Node, file: str) -> tuple[Draft, list[Problem]]:
         match=_match(root),
         exempt=_exempt(root),
         rules=rules,
+        rules_whole=all_read and all(rule.whole for rule in rules),
         scale_path=policy.spec.scale_path if policy is not None else None,
         whole=policy is not None and all_read,
         policy=policy,

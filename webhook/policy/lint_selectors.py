@@ -22,7 +22,7 @@ _REPLICAS = ".spec.replicas"
 
 def selector_unguarded(draft: Draft) -> Iterator[Problem]:
     """Who may take a label off an object, or put one on, decides whether the policy is about it."""
-    if draft.match is None or not all(rule.whole for rule in draft.rules) or not draft.rules:
+    if draft.match is None or not draft.rules_whole:
         return
     for path, key, on_key in _labels(draft.match.written.object_selector, "objectSelector"):
         if not _guarded(draft, key):

@@ -115,7 +115,8 @@ def _wrong_kind(root: Node, kind: object, file: str) -> Problem | None:
         return problem("wrong-kind", file, root.place, "the document says neither apiVersion nor kind", advice=advice)
     if isinstance(kind, str) and kind != KIND and "kind" in root.entries:
         place = root.entries["kind"].node.place
-        return problem("wrong-kind", file, place, f"a {KIND} is expected here")
+        near = f"did you mean {KIND}?" if kind.lower().rstrip("s") == KIND.lower() else None
+        return problem("wrong-kind", file, place, f"a {KIND} is expected here", advice=near)
     return None
 
 

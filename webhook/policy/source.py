@@ -309,7 +309,7 @@ class _Reader:
         raw = None
         start: Any = event.start_mark
         end: Any = event.end_mark
-        if start.line == end.line:
+        if start.line == end.line < len(self._lines):
             raw = self._lines[start.line][start.column : end.column]
             if (event.anchor or event.tag) and (properties := _PROPERTIES.match(raw)) is not None:
                 place = replace(place, column=place.column + properties.end())
@@ -350,6 +350,9 @@ class _Reader:
         self._report("yaml-syntax", place, f"the tag {tag} is not for policies", "remove the tag")
 
     def _place(self, mark: Any) -> Place:
+        """The parser may speak of a line behind the last: that is the text's end."""
+        if mark.line >= len(self._lines):
+            return self._place_at(len(self._lines) - 1, len(self._lines[-1]))
         return self._place_at(mark.line, mark.column)
 
     def _place_at(self, line: int, column: int) -> Place:
