@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from bench import decisions, json_libraries, serving
+from bench import decisions, json_libraries, serving, worker_models
 
 FIGURES = {
     "decisions": decisions.run,
