@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 from webhook.server.settings import MAX_BODY
 
@@ -43,6 +44,17 @@ def duration(text: str) -> float | None:
         number = part.rstrip("nuµμmsh")
         total += float(number) * _UNITS[part[len(number) :]]
     return total if total > 0 else None
+
+
+def timeout_of(query: str) -> str | None:
+    """The `timeout` parameter of a query string. Most calls have no other.
+
+    >>> timeout_of("timeout=10s"), timeout_of("a=b&timeout=1m"), timeout_of(""), timeout_of("timeouts=1s")
+    ('10s', '1m', None, None)
+    """
+    if "timeout=" not in query:
+        return None
+    return dict(parse_qsl(query)).get("timeout")
 
 
 class Deadline:
@@ -86,7 +98,7 @@ def read_body(
         raise _too_large(limit)
     pieces, total = [], 0
     try:
-        while piece := source.read(PIECE):
+        while total != length and (piece := source.read(PIECE if length is None else min(PIECE, length - total))):
             pieces.append(piece)
             total += len(piece)
             if total > limit:

@@ -11,7 +11,7 @@ import orjson
 from flask import Blueprint, Response, request
 
 from webhook.admission import BadCall
-from webhook.server.calls import Deadline, Refusal, check_content, read_body
+from webhook.server.calls import Deadline, Refusal, check_content, read_body, timeout_of
 from webhook.server.logs import MAX_TEXT, results
 from webhook.server.state import AnswerLike, Phase, ServerState
 
@@ -37,21 +37,21 @@ def routes(state: ServerState) -> Blueprint:
 
     @blueprint.post("/validate")
     def validate() -> Response:
-        return judge(state, "validate")
+        return judge(state, "validate", request.environ)
 
     @blueprint.post("/mutate")
     def mutate() -> Response:
-        return judge(state, "mutate")
+        return judge(state, "mutate", request.environ)
 
     return blueprint
 
 
-def judge(state: ServerState, phase: Phase) -> Response:
+def judge(state: ServerState, phase: Phase, environ: dict[str, Any]) -> Response:
     """One call, one answer, one line in the log. An error never becomes an answer that allows."""
     started = time.monotonic()
     outcome = Outcome()
     try:
-        outcome.answer = answer = _decide(state, phase, request.environ.get("fieldwarden.arrived", started))
+        outcome.answer = answer = _decide(state, phase, environ)
         outcome.decision = "allowed" if answer.decision.allowed else "denied"
         response = Response(answer.response, 200, content_type="application/json")
     except (Refusal, BadCall) as bad:
@@ -65,10 +65,10 @@ def judge(state: ServerState, phase: Phase) -> Response:
     return response
 
 
-def _decide(state: ServerState, phase: Phase, arrived: float) -> AnswerLike:
-    environ = request.environ
+def _decide(state: ServerState, phase: Phase, environ: dict[str, Any]) -> AnswerLike:
+    arrived = environ.get("fieldwarden.arrived") or time.monotonic()
     close: Callable[[], None] = environ.get("fieldwarden.close", _nothing)
-    deadline = Deadline(arrived, request.args.get("timeout"))
+    deadline = Deadline(arrived, timeout_of(environ.get("QUERY_STRING", "")))
     check_content(environ)
     body = read_body(environ, deadline, close)
     deadline.check()
