@@ -71,18 +71,18 @@ def test_a_set_that_does_not_load_leaves_the_old_one_in_force(server: Server, mo
 
 
 def test_a_worker_that_starts_among_broken_files_judges_by_the_good_set(server: Server, mounted: Path) -> None:
-    before, generations, failures = (
-        verdicts(server, LABEL),
-        server.generations(),
-        server.metric("fieldwarden_policy_load_failures_total"),
-    )
+    """Also when the good set was in force for a moment only."""
+    before, failures = server.generations(), server.metric("fieldwarden_policy_load_failures_total")
+    swap(mounted, "3", policy(denied="kubectl-label") + "# again\n")
+    eventually(lambda: len(server.generations()) == 1 and server.generations() != before)
     (mounted / "broken.yaml").write_text(BROKEN)
+    generations = server.generations()
     eventually(lambda: server.metric("fieldwarden_policy_load_failures_total") >= failures + 2)
-    killed = server.workers()[0]
-    os.kill(killed, signal.SIGKILL)
-    eventually(lambda: len(set(server.workers()) - {killed}) == 2)
-    assert verdicts(server, LABEL) == before
+    for killed in server.workers():
+        os.kill(killed, signal.SIGKILL)
+        eventually(lambda killed=killed: len(set(server.workers()) - {killed}) == 2)  # type: ignore[misc]
     assert server.generations() == generations
+    assert (verdicts(server, LABEL), verdicts(server, ANNOTATE)) == ({False}, {True})
     (mounted / "broken.yaml").unlink()
     eventually(lambda: not server.ready()["warnings"])
 

@@ -29,7 +29,7 @@ def signature(paths: Sequence[Path]) -> Signature:
     """
     found: list[tuple[str, int, int, int]] = []
     for root in paths:
-        for file in _files(root):
+        for file in files_below(root):
             try:
                 stat = file.stat()
             except OSError:
@@ -43,7 +43,7 @@ def digest(paths: Sequence[Path]) -> str:
     """Of the names and contents: the same for whoever read the same. Raises OSError."""
     found = hashlib.sha256()
     for root in paths:
-        for file in _files(root):
+        for file in files_below(root):
             content = file.read_bytes()
             found.update(f"{file.relative_to(root)} {len(content)}\n".encode())
             found.update(content)
@@ -62,7 +62,8 @@ def settled(paths: Sequence[Path]) -> Signature:
     return now
 
 
-def _files(root: Path) -> Iterator[Path]:
+def files_below(root: Path) -> Iterator[Path]:
+    """The file itself, or all files below a folder in order, hidden names left out."""
     if not root.is_dir():
         yield root
         return

@@ -18,6 +18,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
 from webhook.server import authority
+from webhook.server.lastgood import LastGood
 from webhook.server.logs import GunicornLog, make_logger
 from webhook.server.metrics import Metrics
 from webhook.server.policies import PolicyKeeper
@@ -204,6 +205,7 @@ class _Duties:
     def __init__(self, server: Server) -> None:
         server.ops_listener.close()
         self._server = server
+        self._good = LastGood(server.runtime.good)
         self._metrics = Metrics.shared(server.runtime.metrics)
         self.state = ServerState(self._engine(), self._metrics, server.log)
         self._watcher = Watcher(
@@ -217,6 +219,7 @@ class _Duties:
     def begin(self) -> None:
         """The policies may have changed since the first process read them: look before anything is answered."""
         self.check(False)
+        self._catch_up()
         self._report()
         self._watcher.start()
 
@@ -227,6 +230,15 @@ class _Duties:
         """Take what has changed into use; keep what is in use where the new does not load."""
         self._check_policies(force)
         self._check_certificate()
+
+    def _catch_up(self) -> None:
+        """While the files do not load, judge by the newest set that did in any worker, as the others do."""
+        keeper = self._server.policies
+        newest = self._good.newest()
+        if not keeper.failure or keeper.in_force is None or newest in (None, keeper.in_force.generation):
+            return
+        if keeper.adopt(self._good.paths(newest, keeper.paths)):
+            self.state.engine = self._engine()
 
     def _check_policies(self, force: bool) -> None:
         keeper, log = self._server.policies, self._server.log

@@ -42,7 +42,7 @@ class PolicyKeeper:
             return "same"
         deadline = time.monotonic() + MAX_SETTLE
         while True:  # until what was read is what is there: a set is never half used
-            read = self._read()
+            read = self._read(self.paths)
             if signature(self.paths) == self._seen or time.monotonic() > deadline:
                 break
             self._seen = settled(self.paths)
@@ -52,13 +52,20 @@ class PolicyKeeper:
         self.failure = read
         return "failed"
 
-    def _read(self) -> InForce | tuple[str, ...]:
+    def adopt(self, paths: Sequence[Path]) -> bool:
+        """Take copies of an earlier state of the files into force, where the files themselves do not load."""
+        read = self._read(paths)
+        if isinstance(read, InForce):
+            self.in_force = read
+        return isinstance(read, InForce)
+
+    def _read(self, paths: Sequence[Path]) -> InForce | tuple[str, ...]:
         """The set, or why there is none."""
         try:
-            loaded = self._load(self.paths, strict=self._strict)
+            loaded = self._load(paths, strict=self._strict)
             problems = tuple(str(problem) for problem in loaded.problems)
             if loaded.policies is None:
                 return problems
-            return InForce(loaded.policies, digest(self.paths), problems, time.time())
+            return InForce(loaded.policies, digest(paths), problems, time.time())
         except OSError as error:
             return (f"{error.filename or 'policies'}: {error.strerror or type(error).__name__}",)

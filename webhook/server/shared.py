@@ -70,6 +70,7 @@ class Runtime:
         self.folder = folder
         self.metrics = folder / "metrics"
         self.workers = folder / "workers"
+        self.good = folder / "good"
 
     @classmethod
     @contextlib.contextmanager
@@ -79,6 +80,7 @@ class Runtime:
         runtime = cls(Path(tempfile.mkdtemp(prefix="fieldwarden-")))
         runtime.metrics.mkdir()
         runtime.workers.mkdir()
+        runtime.good.mkdir()
         try:
             yield runtime
         finally:
