@@ -129,20 +129,23 @@ def _client(port: int, bodies: list[bytes], calls: int, number: int, barrier: An
     """One process with its share of the connections: a request on each, then the answers of each."""
     head = "POST /validate?timeout=30s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n"
     requests = [head.format(len(body)).encode() + body for body in bodies]
-    count = CONNECTIONS // CLIENTS
-    connections = [] if fresh else [_connect(port) for _ in range(count)]
+    if fresh:
+        barrier.wait()
+        for done in range(calls):
+            with _connect(port) as connection:
+                connection.sendall(requests[(number + done) % len(requests)])
+                _answer(connection)
+        return
+    connections = [_connect(port) for _ in range(CONNECTIONS // CLIENTS)]
     barrier.wait()
     sent = number
-    for done in range(0, calls, count):
-        batch = [_connect(port) for _ in range(count)] if fresh else connections
-        for connection in batch[: calls - done]:
+    for done in range(0, calls, len(connections)):
+        batch = connections[: calls - done]
+        for connection in batch:
             connection.sendall(requests[sent % len(requests)])
             sent += 1
-        for connection in batch[: calls - done]:
+        for connection in batch:
             _answer(connection)
-        if fresh:
-            for connection in batch:
-                connection.close()
 
 
 def _connect(port: int) -> ssl.SSLSocket:

@@ -10,7 +10,11 @@ import statistics
 from bench.material import review
 from bench.serving import folder_for, load, server
 
-MODELS = {"sync": "bare:sync:1", "gthread, 1 thread": "bare:gthread:1", "gthread, 8 threads": "bare:gthread:8"}
+MODELS = {
+    "sync": "bare:sync:1",
+    "gthread, 8 threads": "bare:gthread:8",
+    "ours, 8 threads": "bare:webhook.server.worker.Worker:8",
+}
 CALLS, ROUNDS = 2000, 3
 
 
