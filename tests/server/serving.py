@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import re
 import signal
 import ssl
@@ -142,7 +143,8 @@ def running(
     folder: Path, policies: Path, *arguments: str, ca: Path | None = None, wait: bool = True
 ) -> Iterator[Server]:
     """A server with a certificate of its own, ports that the system chose, quick to stop unless told otherwise."""
-    folder.mkdir(parents=True, exist_ok=True)
+    temporary = folder / "tmp"
+    temporary.mkdir(parents=True, exist_ok=True)
     ports, log_file = folder / "ports.json", folder / "log.jsonl"
     certificate = () if ca else ("--self-signed", str(folder / "tls"))
     usual = {"--listen": "127.0.0.1:0", "--ops-listen": "127.0.0.1:0", "--drain": "0", "--reload-interval": "1"}
@@ -153,6 +155,7 @@ def running(
             command("--policies", str(policies), "--ports-file", str(ports), *certificate, *words, *arguments),
             stdout=out,
             stderr=err,
+            env={**os.environ, "TMPDIR": str(temporary)},
         )
     try:
         eventually(lambda: ports.exists() or process.poll() is not None, 30)

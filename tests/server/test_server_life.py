@@ -141,10 +141,8 @@ def test_a_call_under_way_at_the_end_of_the_drain_is_answered(tmp_path: Path, po
         assert server.process.wait(20) == 0
 
 
-def test_nothing_is_left_behind(tmp_path: Path, policies: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
+def test_nothing_is_left_behind(tmp_path: Path, policies: Path) -> None:
+    temporary = tmp_path / "s" / "tmp"
     with running(tmp_path / "s", policies, "--workers", "1") as server:
         assert list(temporary.iterdir())
         workers = server.workers()
