@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from webhook.policy.compiled import Mode
-from webhook.server.logs import LEVELS
-from webhook.server.settings import Address, KeyPair, SelfSigned, Settings, SettingsError, Timing
+from webhook.server import Address, KeyPair, SelfSigned, Settings, SettingsError, Timing
+from webhook.server import serve as run
+from webhook.server.settings import LOG_LEVELS
 
 
 def _address(_context: click.Context, _option: click.Parameter, text: str) -> Address:
@@ -59,15 +60,13 @@ def _option(name: str, **settings: Any) -> Callable[[F], F]:
 @_option("--reload-interval", type=click.FloatRange(0.1, 3600), default=5.0, show_default=True, help="Seconds.")
 @_option("--drain", type=_SECONDS, default=5.0, show_default=True, help="Seconds in service after SIGTERM.")
 @_option("--grace", type=_SECONDS, default=20.0, show_default=True, help="Seconds after that for calls under way.")
-@_option("--log-level", type=click.Choice(LEVELS), default="info", show_default=True)
+@_option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)
 @_option("--ports-file", type=_FILE, help="Write the addresses that are really listened on here, as JSON.")
 def serve(**given: Any) -> None:
     """Answer the API server's admission reviews over HTTPS.
 
     Exit codes: 0 stopped as told, 2 cannot start so, 4 the policies do not load.
     """
-    from webhook.server.gunicorn_app import serve as run
-
     settings = Settings(
         policies=given["policies"],
         certificate=_certificate(given),

@@ -15,8 +15,6 @@ import structlog
 
 from webhook.server.state import ResultLike
 
-LEVELS = ("debug", "info", "warning", "error")
-
 MAX_TEXT = 256
 MAX_PATHS = 20
 MAX_RESULTS = 20

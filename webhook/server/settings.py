@@ -12,6 +12,8 @@ MAX_BODY = 40 * 1024 * 1024
 
 MAX_PORT = 65535
 
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
 
 class SettingsError(Exception):
     """The server cannot start as it was told to; `str()` is for the operator."""
