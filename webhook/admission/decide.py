@@ -132,13 +132,10 @@ def _causes(refused: Iterable[_Told]) -> tuple[Cause, ...]:
 
 
 def _annotations(results: tuple[Result, ...], *, allowed: bool) -> dict[str, str]:
-    told = (
-        f"{result.policy}/{result.rule} {result.kind} {result.mode.value} would={result.would} {messages.listed(result.paths)}"
-        for result in results
-    )
+    told = (f"[{result.policy}/{result.rule}] {result.kind} ({result.would}): {result.message}" for result in results)
     return {
         "decision": "allowed" if allowed else "denied",
-        "events": messages.cut("; ".join(text.rstrip() for text in told), MAX_ANNOTATION),
+        "events": messages.cut(" ".join(told), MAX_ANNOTATION),
     }
 
 

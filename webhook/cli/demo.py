@@ -150,16 +150,15 @@ def _server(folder: Path) -> Iterator[_Caller]:
     ports, tls, log = folder / "ports.json", folder / "tls", folder / "log"
     command = [
         sys.executable,
-        "-m",
-        "webhook.cli",
-        "serve",
+        "-c",
+        _SERVE,
         "--policies",
         str(folder / "policies"),
         "--mode",
         "Enforce",
     ]
     command += ["--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"]
-    command += ["--self-signed", str(tls), "--ports-file", str(ports)]
+    command += ["--self-signed", str(tls), "--ports-file", str(ports), "--drain", "0"]
     environ = {name: value for name, value in os.environ.items() if not name.startswith("FIELDWARDEN_")}
     with log.open("wb") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=environ)  # noqa: S603 (ourselves)

@@ -146,18 +146,29 @@ class ManagedFields(Mapping[Identity, Claim]):
         return tuple(identity for identity, claim in self._claims.items() if claim.holds(path))
 
 
-def _identity(entry: object, position: int) -> tuple[Identity, str]:
-    place = f"managedFields[{position}]"
+def _identity(entry: Any, position: int) -> tuple[Identity, str]:
+    if entry.__class__ is dict:
+        get = entry.get
+        manager, operation, subresource = get("manager", ""), get("operation"), get("subresource", "")
+        version, tree = get("apiVersion"), get("fieldsV1")
+        if (
+            (operation == "Apply" or operation == "Update")
+            and manager.__class__ is subresource.__class__ is version.__class__ is str
+            and version
+            and (tree is None or tree.__class__ is dict)
+        ):
+            return Identity(manager, operation, subresource, version if operation == "Update" else ""), version
+    raise FieldsError(_fault(entry, f"managedFields[{position}]"))
+
+
+def _fault(entry: Any, place: str) -> str:
+    """What is wrong with an entry, in words."""
     if not isinstance(entry, dict):
-        raise FieldsError(f"{place} is an object, not {type(entry).__name__}")
-    manager, operation = entry.get("manager", ""), entry.get("operation")
-    api_version, subresource = entry.get("apiVersion"), entry.get("subresource", "")
-    if operation != "Apply" and operation != "Update":
-        raise FieldsError(f"{place}.operation is Apply or Update")
-    if not (isinstance(manager, str) and isinstance(subresource, str)):
-        raise FieldsError(f"{place}: manager and subresource are texts")
-    if not isinstance(api_version, str) or not api_version:
-        raise FieldsError(f"{place}.apiVersion is a text such as apps/v1")
-    if not isinstance(entry.get("fieldsV1"), dict | None):
-        raise FieldsError(f"{place}.fieldsV1 is an object")
-    return Identity(manager, operation, subresource, api_version if operation == "Update" else ""), api_version
+        return f"{place} is an object, not {type(entry).__name__}"
+    if entry.get("operation") not in ("Apply", "Update"):
+        return f"{place}.operation is Apply or Update"
+    if not isinstance(entry.get("manager", ""), str) or not isinstance(entry.get("subresource", ""), str):
+        return f"{place}: manager and subresource are texts"
+    if not isinstance(entry.get("apiVersion"), str) or not entry["apiVersion"]:
+        return f"{place}.apiVersion is a text such as apps/v1"
+    return f"{place}.fieldsV1 is an object"
