@@ -105,6 +105,18 @@ def test_an_owner_of_the_first_rule_is_not_judged_by_the_second() -> None:
     assert events(judge(overwrite(), for_people + LABELS)) == []
 
 
+def test_what_an_owner_of_the_first_rule_holds_is_not_judged_by_the_second() -> None:
+    change = write(
+        DEPLOYMENT, changed(DEPLOYMENT, team="b"), {FLUX: [TEAM]}, {FLUX: [TEAM]}, manager=FLUX.manager, user=FLUX_USER
+    )
+    everything = """
+- name: all
+  ownership: {fields: [.metadata], owners: [{manager: argocd-controller, subjects: [{user: argo}]}], guard: Matching, onChange: Deny}
+"""
+    assert events(judge(change, everything)) == [("change", "all", [TEAM])]
+    assert events(judge(change, LABELS + everything)) == []
+
+
 MATCHING = """
 - name: replicas
   ownership:

@@ -19,7 +19,10 @@ def changes(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> I
     """A non-owner's writes. The first rule that guards a path decides about it, also when it finds nothing amiss."""
     decided = EMPTY
     for rule in rules:
-        lost, holder = _claimed(rule, facts) if rule.guard == "Claimed" else (facts.touched | _versions(facts), "")
+        if rule.guard == "Claimed":
+            lost, holder = _claimed(rule, facts, first=len(rules) > 1)
+        else:
+            lost, holder = facts.touched | _versions(facts), ""
         guarded = facts.select(lost, rule.fields, rule.except_)
         if decided:
             guarded = guarded - decided
@@ -38,8 +41,11 @@ def changes(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> I
         )
 
 
-def _claimed(rule: OwnershipRule, facts: Facts) -> tuple[FieldSet, str]:
-    """What owners' claims lost to the write, and what was written under an owner's name by another user."""
+def _claimed(rule: OwnershipRule, facts: Facts, *, first: bool) -> tuple[FieldSet, str]:
+    """What owners' claims lost to the write, and what was written under an owner's name by another user.
+
+    Where other rules follow, also what an owner wrote of its own: the rule guards it, and so decides about it.
+    """
     owners = facts.claims_of(rule.owners)
     if not owners:
         return EMPTY, ""
@@ -49,7 +55,7 @@ def _claimed(rule: OwnershipRule, facts: Facts) -> tuple[FieldSet, str]:
             paths = paths | lost if paths else lost
             holder = holder or str(change.identity)
     identity = facts.change.requester.identity
-    if identity is not None and identity in owners and not facts.is_owner(rule.owners):
+    if identity is not None and identity in owners and (first or not facts.is_owner(rule.owners)):
         paths = paths | facts.under_own_name if paths else facts.under_own_name
         holder = holder or str(identity)
     return paths, holder
