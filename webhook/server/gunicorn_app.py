@@ -18,6 +18,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
 from webhook.server import authority
+from webhook.server.files import Outcome
 from webhook.server.lastgood import LastGood
 from webhook.server.logs import GunicornLog, make_logger
 from webhook.server.metrics import Metrics
@@ -218,8 +219,9 @@ class _Duties:
 
     def begin(self) -> None:
         """The policies may have changed since the first process read them: look before anything is answered."""
-        self.check(False)
+        self._check_policies(False)
         self._catch_up()
+        self._check_certificate()
         self._report()
         self._watcher.start()
 
@@ -228,37 +230,38 @@ class _Duties:
 
     def check(self, force: bool) -> None:
         """Take what has changed into use; keep what is in use where the new does not load."""
-        self._check_policies(force)
-        self._check_certificate()
+        outcomes = self._check_policies(force), self._check_certificate()
+        if outcomes != ("same", "same"):
+            self._report()
 
     def _catch_up(self) -> None:
         """While the files do not load, judge by the newest set that did in any worker, as the others do."""
-        keeper = self._server.policies
+        keeper, log = self._server.policies, self._server.log
         newest = self._good.newest()
         if not keeper.failure or keeper.in_force is None or newest in (None, keeper.in_force.generation):
             return
         if keeper.adopt(self._good.paths(newest, keeper.paths)):
             self.state.engine = self._engine()
+            log.info("policies loaded as they were last good", pid=os.getpid(), generation=newest)
 
-    def _check_policies(self, force: bool) -> None:
-        keeper, log = self._server.policies, self._server.log
+    def _check_policies(self, force: bool) -> Outcome:
+        keeper, log, pid = self._server.policies, self._server.log, os.getpid()
         outcome = keeper.check(force=force)
         if outcome == "loaded" and keeper.in_force is not None:
             self.state.engine = self._engine()
-            policies = keeper.in_force.policies
-            log.info(
-                "policies loaded",
-                pid=os.getpid(),
-                policies=len(policies.policies),
-                generation=keeper.in_force.generation,
-            )
+            loaded = keeper.in_force
+            count = len(loaded.policies.policies)
+            log.info("policies loaded", pid=pid, policies=count, generation=loaded.generation)
+            try:
+                self._good.keep(loaded.generation, keeper.paths)
+            except OSError as error:
+                log.warning("no copy of the policies could be kept", pid=pid, error=type(error).__name__)
         elif outcome == "failed":
             self._metrics.policies_failed()
-            log.error("policies do not load, older ones stay in force", pid=os.getpid(), problems=keeper.failure[:20])
-        if outcome != "same":
-            self._report()
+            log.error("policies do not load, older ones stay in force", pid=pid, problems=keeper.failure[:20])
+        return outcome
 
-    def _check_certificate(self) -> None:
+    def _check_certificate(self) -> Outcome:
         keeper, log = self._server.certificate, self._server.log
         outcome = keeper.check()
         if outcome == "loaded":
@@ -266,8 +269,7 @@ class _Duties:
         elif outcome == "failed":
             self._metrics.certificate_failed()
             log.error("the certificate does not load, the older one stays", pid=os.getpid(), problem=keeper.failure)
-        if outcome != "same":
-            self._report()
+        return outcome
 
     def _engine(self) -> Any:
         in_force = self._server.policies.in_force

@@ -40,7 +40,8 @@ class Watcher(threading.Thread):
         self._ended.set()
 
     def run(self) -> None:
-        reloads, checked = self._flags.reloads, time.monotonic()
+        # The first tick counts as a change: something may have happened before the notifications began.
+        reloads, checked = self._flags.reloads, -self._interval
         for changed in self._ticks():
             if self._ended.is_set():
                 return
