@@ -17,14 +17,17 @@ def loads(body: bytes) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        if "recursion limit" not in str(error):
-            raise JsonError(f"{error.msg} at byte {error.pos}") from None
+        fault = f"{error.msg} at byte {error.pos}"
     try:
-        return json.loads(body)
+        return json.loads(body, parse_constant=_no_constant)
     except RecursionError:
         raise JsonError("nested too deeply") from None
     except ValueError:
-        raise JsonError("not JSON") from None
+        raise JsonError(fault) from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(name)
 
 
 def dumps(value: Any) -> bytes:
