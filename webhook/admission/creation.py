@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
-from webhook.fields import ABSENT, Change, FieldSet, Identity, ManagedFields, Request, Requester, Tampering, value_at
+from webhook.fields import (
+    ABSENT,
+    Change,
+    FieldPath,
+    FieldSet,
+    Identity,
+    ManagedFields,
+    Request,
+    Requester,
+    Tampering,
+    value_at,
+)
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.values import NEVER_CLAIMED, NEVER_CLAIMED_METADATA
 
 
 def understand_creation(request: Request, claims: ManagedFields) -> Change:
@@ -33,13 +45,35 @@ def _creator(request: Request, claims: ManagedFields) -> Identity | None:
         updated = Identity(request.field_manager, "Update", request.subresource, request.requested_version)
         alone = len(claims) == 1 and applied in claims  # an apply's body may carry no claims
         return applied if alone and _exists(request, claims[applied].fields) else updated
-    sizes = {
-        identity: _existing(request, claim.fields)
-        for identity, claim in claims.items()
+    candidates = {
+        identity: _own(request, claims, identity)
+        for identity in claims
         if identity.operation == "Update" and identity.api_version == request.requested_version
     }
-    creator = max(sizes, key=lambda identity: sizes[identity], default=None)
-    return creator if creator is not None and sizes[creator] else None
+    creator = max(candidates, key=lambda identity: candidates[identity], default=None)
+    return creator if creator is not None and candidates[creator] else None
+
+
+def _own(request: Request, claims: ManagedFields, identity: Identity) -> int:
+    """How much of the object a claim holds as only a creator's can: values, that no other claim holds as a whole.
+
+    A claim in the body keeps what the server does not count: fields that are never claimed, a map or list around what
+    the creator claims, and parts of what is one value to the server.
+    """
+    others = [claim for name, claim in claims.items() if name != identity]
+    return sum(
+        value_at(request.new, path) is not ABSENT
+        and not _never_claimed(path)
+        and not any(claim.reaches(path) for claim in others)
+        and not any(claim.holds_leaf(path[:length]) for claim in others for length in range(2, len(path)))
+        for path in claims[identity].fields.leaves()
+    )
+
+
+def _never_claimed(path: FieldPath) -> bool:
+    if path[0] == "f:metadata":
+        return len(path) == 1 or path[1][2:] in NEVER_CLAIMED_METADATA
+    return path[0][2:] in NEVER_CLAIMED
 
 
 def _exists(request: Request, fields: FieldSet) -> bool:

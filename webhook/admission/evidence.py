@@ -5,10 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from webhook.fields import ABSENT, ClaimChange, Comparison, FieldSet, Identity, ManagedFields, Request, trie, value_at
+from webhook.fields import (
+    ABSENT,
+    ClaimChange,
+    Comparison,
+    FieldPath,
+    FieldSet,
+    Identity,
+    ManagedFields,
+    Request,
+    trie,
+    value_at,
+)
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.values import same
 
 LAST_APPLIED = ("f:metadata", "f:annotations", "f:kubectl.kubernetes.io/last-applied-configuration")
+
+
+def is_open(path: tuple[str, ...]) -> bool:
+    """Whether a path is `.metadata` or one of its fields, whose parts every schema lets be claimed one by one."""
+    return path[0] == "f:metadata" and len(path) <= 2
 
 
 @dataclass(slots=True)
@@ -45,18 +62,31 @@ class Evidence:
         claim = self.new_claims.get(identity) or self.old_claims[identity]
         return claim.api_version == self.request.api_version
 
+    def shows(self, identity: Identity, path: tuple[str, ...]) -> bool:
+        """Whether the objects shown tell of a claimed path: in the claim's version, or where all versions are alike.
+
+        No conversion may change the metadata, but for labels and annotations; labels it leaves alone in practice.
+        """
+        if self.comparable(identity):
+            return True
+        return path[0] == "f:metadata" and path[1:2] != ("f:annotations",)
+
     def old_value(self, path: tuple[str, ...]) -> object:
         return value_at(self.request.old, path)
 
     def new_value(self, path: tuple[str, ...]) -> object:
         return value_at(self.request.new, path)
 
+    def absent(self, path: tuple[str, ...]) -> bool:
+        """Whether neither object has the path."""
+        return self.new_value(path) is ABSENT and self.old_value(path) is ABSENT
+
     def differs(self, path: tuple[str, ...]) -> bool:
         """Whether the value at a path was added, modified or removed. JSON tells true from 1, Python does not."""
         old, new = self.old_value(path), self.new_value(path)
         if old is ABSENT or new is ABSENT:
             return old is not new
-        return old != new or isinstance(old, bool) != isinstance(new, bool)
+        return not same(old, new)
 
     def _holdings(self) -> Iterator[tuple[Identity, FieldSet]]:
         written = self.comparison.written.root
@@ -71,28 +101,73 @@ class Evidence:
                     exact[identity] = itself
                 if below:
                     covered[identity] = below
-        by_any = EMPTY
+        atomic: dict[Identity, list[FieldPath]] = {}
         if covered:
+            by_any = EMPTY
             for node in exact.values():
                 by_any = by_any | FieldSet.of(node)
-        for identity in self.new_claims:
-            holding = FieldSet.of(exact[identity]) if identity in exact else EMPTY
-            if identity in covered:
-                holding = holding | self._atomic(identity, FieldSet.of(covered[identity]) - by_any)
+            atomic = self._atomic({name: FieldSet.of(node) - by_any for name, node in covered.items()})
+        for identity in {**exact, **atomic}:
+            holding = FieldSet.of(exact.get(identity, trie.LEAF))
+            if identity in atomic:
+                holding = holding | FieldSet.from_paths(atomic[identity])
             if holding:
                 yield identity, holding
 
-    def _atomic(self, identity: Identity, paths: FieldSet) -> FieldSet:
-        """Of what lies below a claim's leaves: what is part of an atomic value. A claimed empty map is none (fact 33)."""
-        return FieldSet.from_paths(path for path in paths if not self._granular(identity, path))
+    def _atomic(self, covered: Mapping[Identity, FieldSet]) -> dict[Identity, list[FieldPath]]:
+        """Of what lies below a claim's leaves: what is part of an atomic value, which the deepest leaf is.
 
-    def _granular(self, identity: Identity, path: tuple[str, ...]) -> bool:
-        claim, before = self.new_claims[identity], self.old_claims.get(identity)
-        for length in range(1, len(path)):
-            if claim.holds(path[:length]):
-                was = self.old_value(path[:length])
-                return was in ({}, []) and before is not None and before.holds(path[:length])
-        return False
+        A claimed empty map is none (fact 33), and a leaf above another claim's leaf cannot be one.
+        """
+        deepest: dict[FieldPath, int] = {}
+        found: list[tuple[Identity, FieldPath, int]] = []
+        for identity, paths in covered.items():
+            claim = self.new_claims[identity]
+            for path in paths:
+                depth = next((n for n in range(1, len(path)) if claim.holds_leaf(path[:n])), 0)
+                if depth and not is_open(path[:depth]) and not self._was_empty(identity, path[:depth]):
+                    deepest[path] = max(depth, deepest.get(path, 0))
+                    found.append((identity, path, depth))
+        held: dict[Identity, list[FieldPath]] = {}
+        for identity, path, depth in found:
+            if depth == deepest[path]:
+                held.setdefault(identity, []).append(path)
+        return held
+
+    def _was_empty(self, identity: Identity, leaf: tuple[str, ...]) -> bool:
+        before = self.old_claims.get(identity)
+        return before is not None and self.old_value(leaf) in ({}, []) and before.holds(leaf)
+
+    def may_be_atomic(self, path: tuple[str, ...]) -> bool:
+        """Whether a map or list can be one value for the server: nobody claims a part of it."""
+        return not is_open(path) and not any(
+            claim.reaches(path) and not claim.holds_leaf(path)
+            for claims in (self.old_claims, self.new_claims)
+            for claim in claims.claims()
+            if claim.api_version == self.request.api_version
+        )
+
+    def wrote(self, path: tuple[str, ...]) -> bool:
+        """Whether the server counts a path as added or modified: a map or list with parts is so only when atomic."""
+        if not self.differs(path):
+            return False
+        old, new = self.old_value(path), self.new_value(path)
+        both = any(isinstance(old, kind) and isinstance(new, kind) for kind in (dict, list))
+        return not both or self.may_be_atomic(path)
+
+    def came(self, path: tuple[str, ...]) -> bool:
+        """Whether the path is new: the server takes it from whoever claimed it already."""
+        return self.old_value(path) is ABSENT and self.new_value(path) is not ABSENT
+
+    def holds(self, identity: Identity, path: tuple[str, ...]) -> bool:
+        """Whether a claim now holds exactly this path."""
+        claim = self.new_claims.get(identity)
+        return claim is not None and claim.holds(path)
+
+    def reaches(self, identity: Identity, path: tuple[str, ...]) -> bool:
+        """Whether a claim now holds the path or anything below it."""
+        claim = self.new_claims.get(identity)
+        return claim is not None and claim.reaches(path)
 
     def holds_at_or_above(self, identity: Identity | None, path: tuple[str, ...]) -> bool:
         """Whether the claim now holds the path, or a leaf above it that became the atomic value around it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from webhook.admission.evidence import LAST_APPLIED, Evidence
-from webhook.fields import ClaimChange, FieldSet, Identity, Migration
+from webhook.admission.evidence import LAST_APPLIED, Evidence, is_open
+from webhook.fields import ClaimChange, FieldPath, FieldSet, Identity, Migration
 from webhook.fields.fieldset import EMPTY
 
 MAX_UPDATE_CLAIMS = 10
@@ -31,7 +31,11 @@ def schema_change(evidence: Evidence, change: ClaimChange) -> ClaimChange | None
 
 
 def _exchanged(evidence: Evidence, ancestors: FieldSet, descendants: FieldSet) -> FieldSet:
-    """The paths of the first set that stand for paths of the second below them, with an unchanged container there."""
+    """The paths of the first set that stand for paths of the second below them, with an unchanged container there.
+
+    A schema is one for all claims: none may hold both what the container is as a whole and parts of it. And that of
+    `.metadata` never changes.
+    """
     return FieldSet.from_paths(
         path
         for path in ancestors.leaves()
@@ -39,7 +43,19 @@ def _exchanged(evidence: Evidence, ancestors: FieldSet, descendants: FieldSet) -
         and path not in descendants
         and isinstance(evidence.new_value(path), dict | list)
         and not evidence.differs(path)
+        and not is_open(path)
+        and _agreed(evidence, path)
     )
+
+
+def _agreed(evidence: Evidence, path: FieldPath) -> bool:
+    """Whether no claim is left that holds a part where others hold the whole, or the reverse."""
+    holders = [
+        claim
+        for claim in evidence.new_claims.claims()
+        if claim.api_version == evidence.request.api_version and claim.reaches(path)
+    ]
+    return len({claim.holds_leaf(path) for claim in holders}) < 2
 
 
 def _below(paths: FieldSet, ancestors: FieldSet) -> FieldSet:
@@ -47,14 +63,15 @@ def _below(paths: FieldSet, ancestors: FieldSet) -> FieldSet:
 
 
 def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, ...]:
-    """The claims that the cap folded: the object had ten Update claims, and the requester's is new (fact 8).
+    """The claims that the cap folded: with the requester's, the object had more than ten Update claims (fact 8).
 
-    The oldest Update claims of one version become one bucket, which gains exactly what they held, less what this
+    Only updates fold; an apply can leave eleven, since before-first-apply is one. The oldest Update claims of one version become one bucket, which gains exactly what they held, less what this
     write took from everybody.
     """
-    if me is None or me in evidence.old_claims or me not in evidence.new_claims:
-        return ()
-    if sum(identity.operation == "Update" for identity in evidence.old_claims) < MAX_UPDATE_CLAIMS:
+    updates = sum(identity.operation == "Update" for identity in evidence.old_claims)
+    if me is not None and me not in evidence.old_claims and me in evidence.new_claims:
+        updates += 1
+    if updates <= MAX_UPDATE_CLAIMS:
         return ()
     found: list[Identity] = []
     buckets = [change for change in evidence.changes.values() if change.new is not None and _is_bucket(change.identity)]

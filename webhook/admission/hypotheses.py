@@ -64,17 +64,17 @@ def apply(evidence: Evidence) -> Outcome | None:
     if request.field_manager is None:
         return None
     me = Identity(request.field_manager, "Apply", request.subresource)
-    if me not in evidence.new_claims and me not in evidence.old_claims:
+    before = _born_before(evidence)
+    if me not in evidence.new_claims and me not in evidence.old_claims and before is None:
         return None
     if _removed_for_others(evidence, me):
         return None
-    first = not evidence.old_claims
     explained: Explained = {}
     tampering = list(_altered(evidence, me))
     for change in evidence.changes.values():
         if change.identity == me:
             left = Tampering(me, EMPTY, _undroppable(evidence, change))
-        elif first and change.identity == Identity("before-first-apply", "Update", "", request.requested_version):
+        elif change.identity == before:
             explained[change.identity] = ("before-first-apply",)
             continue
         else:
@@ -91,6 +91,19 @@ def apply(evidence: Evidence) -> Outcome | None:
         holders = [identity for identity, held in evidence.holdings.items() if LAST_APPLIED in held and identity != me]
         explained.update(dict.fromkeys(holders, ("last-applied",)))
     return Outcome(Requester(me), tuple(tampering), _elsewhere(evidence, me, foreign), foreign, explained)
+
+
+def _born_before(evidence: Evidence) -> Identity | None:
+    """The before-first-apply claim of an object that had none: all that it holds was there before."""
+    request = evidence.request
+    before = Identity("before-first-apply", "Update", request.subresource, request.requested_version)
+    claim = evidence.new_claims.get(before)
+    if claim is None or evidence.old_claims:
+        return None
+    real = not evidence.comparable(before) or all(
+        evidence.old_value(path) is not ABSENT for path in claim.fields.leaves()
+    )
+    return before if real or request.is_scale else None
 
 
 def update(evidence: Evidence) -> Outcome:
@@ -132,14 +145,17 @@ def _updater(evidence: Evidence) -> Identity | None:
         if identity.operation == "Update"
         and identity.subresource == request.subresource
         and identity.api_version == request.requested_version
-        and (identity in evidence.holdings or (not evidence.comparable(identity) and _gained(evidence, identity)))
+        and (identity in evidence.holdings or _gained(evidence, identity))
     ]
     return max(candidates, key=lambda identity: len(evidence.holdings.get(identity, EMPTY)), default=None)
 
 
 def _gained(evidence: Evidence, identity: Identity) -> bool:
+    """Whether a claim gained what was written; in another version any gain may be that."""
     change = evidence.changes.get(identity)
-    return change is not None and bool(change.gained)
+    return change is not None and any(
+        evidence.wrote(path) if evidence.shows(identity, path) else True for path in change.gained
+    )
 
 
 def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, explained: Explained) -> Tampering:
@@ -151,30 +167,44 @@ def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, expla
         explained[identity] = ("schema",)
         gained, lost = gained - exchanged.gained, lost - exchanged.lost
     if not evidence.comparable(identity):
-        if lost and evidence.comparison:
-            explained[identity] = ("version",)
-            lost = EMPTY
+        hidden = FieldSet.from_paths(path for path in lost if not evidence.shows(identity, path))
+        if hidden and (evidence.comparison or _applies(evidence, me)):
+            explained[identity] = (*explained.get(identity, ()), "version")
+            lost = lost - hidden
         if identity == me:
-            gained = EMPTY
-        return Tampering(identity, gained, lost)
+            gained = FieldSet.from_paths(path for path in gained if evidence.shows(identity, path))
     if identity == me and gained:
-        gained = FieldSet.from_paths(path for path in gained if not evidence.differs(path))
+        gained = FieldSet.from_paths(path for path in gained if not evidence.wrote(path))
+        stripped = FieldSet.from_paths(path for path in gained if evidence.absent(path))
+        if stripped:  # written, then dropped by a webhook, or by the server as a feature that is off
+            explained[identity] = (*explained.get(identity, ()), "another-webhook")
+            gained = gained - stripped
     if lost:
-        lost = FieldSet.from_paths(path for path in lost if not _taken(evidence, change, path, me))
+        lost = FieldSet.from_paths(path for path in lost if not _taken(evidence, path, me))
     return Tampering(identity, gained, lost)
 
 
-def _taken(evidence: Evidence, change: ClaimChange, path: FieldPath, me: Identity | None) -> bool:
+def _taken(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
     """Whether the server takes a path from a claim in a write under `me`: it was written or removed."""
     if not evidence.differs(path):
-        return False
+        return evidence.new_value(path) is ABSENT and _applied(evidence, path, me)
     if evidence.new_value(path) is ABSENT:
         return True
-    if change.old is not None and not change.old.holds_leaf(path) and isinstance(evidence.old_value(path), dict | list):
+    if not evidence.wrote(path):
         return False  # a map or item is still there: the server takes the "." of what goes away only
-    if evidence.holds_at_or_above(me, path):
+    if evidence.holds_at_or_above(me, path) or (me is not None and evidence.came(path) and evidence.reaches(me, path)):
         return True
     return me is None or not any(True for _ in _claimants(evidence, path))
+
+
+def _applies(evidence: Evidence, me: Identity | None) -> bool:
+    """Whether an apply moved its own claim: what it wrote may be what is defaulted anew, so that no value shows it."""
+    return me is not None and me.operation == "Apply" and me in evidence.changes
+
+
+def _applied(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
+    """Whether an apply wrote what is never stored, such as a Secret's stringData: it is new every time."""
+    return me is not None and me.operation == "Apply" and evidence.holds(me, path)
 
 
 def _claimants(evidence: Evidence, path: FieldPath) -> Iterator[Identity]:
@@ -208,7 +238,10 @@ def _removed_for_others(evidence: Evidence, me: Identity) -> bool:
         return False
     now = evidence.new_claims.get(me)
     return any(
-        evidence.new_value(path) is ABSENT and evidence.old_value(path) is not ABSENT and not _leaf_above(now, path)
+        evidence.new_value(path) is ABSENT
+        and evidence.old_value(path) is not ABSENT
+        and not (now is not None and now.holds(path))  # an empty value is applied, and not stored
+        and not _leaf_above(now, path)
         for change in evidence.changes.values()
         if change.identity != me and change.lost and evidence.comparable(change.identity)
         for path in change.lost

@@ -75,7 +75,7 @@ def value_at(value: Any, path: Iterable[str]) -> Any:
         elif kind == "k:":
             found = [item for item in value if _has_keys(item, wanted)]
         else:
-            found = [item for item in value if _same(item, wanted)]
+            found = [item for item in value if same(item, wanted)]
         if not found:
             return ABSENT
         value = found[0] if len(found) == 1 else found
@@ -83,19 +83,29 @@ def value_at(value: Any, path: Iterable[str]) -> Any:
 
 
 def _has_keys(item: Any, keys: dict[str, Any]) -> bool:
-    return isinstance(item, dict) and all(name in item and _same(item[name], value) for name, value in keys.items())
+    return isinstance(item, dict) and all(name in item and same(item[name], value) for name, value in keys.items())
 
 
-def _same(a: Any, b: Any) -> bool:
-    """Equality as JSON has it: 1 is 1.0 and not true."""
-    return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
+def same(a: Any, b: Any) -> bool:
+    """Equality as JSON has it, at any depth: 1 is 1.0 and not true.
+
+    >>> same({"a": [1]}, {"a": [1.0]}), same({"a": [1]}, {"a": [True]})
+    (True, False)
+    """
+    if a != b or isinstance(a, bool) != isinstance(b, bool):
+        return False
+    if isinstance(a, dict):
+        return all(same(value, b[name]) for name, value in a.items() if value is not b[name])
+    if isinstance(a, list):
+        return all(same(value, other) for value, other in zip(a, b, strict=True) if value is not other)
+    return True
 
 
 def compare(
     old: Mapping[str, Any], new: Mapping[str, Any], claims: Iterable[ManagedFields], *, status: bool = False
 ) -> Comparison:
     """What differs between two objects. `claims` show which lists have keys; `status` tells whether `.status` counts."""
-    walk = _Walk(tuple(claims))
+    walk = _Walk(tuple(claims), strict="." in str(new.get("apiVersion", ".")).partition("/")[0])
     for name in old.keys() | new.keys():
         if name in NEVER_CLAIMED or (name == "status" and not status):
             continue
@@ -117,6 +127,7 @@ class _Walk:
     """Collects paths while both objects are walked together."""
 
     claims: tuple[ManagedFields, ...]
+    strict: bool  # true is told from 1 below equal maps and lists too: no built-in API can have both in one place
     written: list[Steps] = field(default_factory=list)
     removed: list[Steps] = field(default_factory=list)
     reordered: list[Steps] = field(default_factory=list)
@@ -125,7 +136,7 @@ class _Walk:
         return Comparison(_set(self.written), _set(self.removed), _set(self.reordered))
 
     def compare(self, old: Any, new: Any, path: Steps) -> None:
-        if old is new or (old == new and _identical(old, new)):
+        if old is new or (old == new and (same(old, new) if self.strict else _identical(old, new))):
             return
         if isinstance(old, dict) and isinstance(new, dict) and old and new:
             for name in old.keys() | new.keys():
@@ -175,7 +186,7 @@ class _Walk:
                 self._below(was, (*path, step), self.removed)
             elif len(was) == 1 and len(now) == 1:
                 self.compare(was[0], now[0], (*path, step))
-            elif was != now:  # a key that occurs twice: one leaf (fact 32)
+            elif not same(was, now):  # a key that occurs twice: one leaf (fact 32)
                 self.written.append((*path, step))
         for step, now in after.items():
             if step not in before:
@@ -236,7 +247,7 @@ class _Walk:
 
 
 def _identical(a: Any, b: Any) -> bool:
-    """Python finds 1 == True; JSON does not. Only scalars need the second look: no API mixes them below an equal map."""
+    """Python finds 1 == True; JSON does not. For scalars, where the type of what lies below is one for both."""
     return isinstance(a, bool) == isinstance(b, bool)
 
 
