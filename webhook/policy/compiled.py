@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -123,6 +123,14 @@ class ManagerMatcher:
         if requester.identity is None:
             return bool(self.subjects)
         return self.matches_claim(requester.identity)
+
+
+def any_claim(matchers: Iterable[ManagerMatcher], identity: Identity) -> bool:
+    """Whether any of the matchers means a claim."""
+    for matcher in matchers:  # noqa: SIM110 (twice as fast, and asked for each claim of each request)
+        if matcher.matches_claim(identity):
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,12 +252,14 @@ class Policy:
     rules: tuple[Rule, ...]
     scale_path: str | None = None  # where replicas stand in a custom resource; None: .spec.replicas
     source: str = ""  # file or object it came from, for messages to the operator
+    ownership: tuple[OwnershipRule, ...] = field(init=False, repr=False, compare=False)
+    others: tuple[Rule, ...] = field(init=False, repr=False, compare=False)
+    for_everyone: bool = field(init=False, repr=False, compare=False)  # no rule is for some users only
 
-    def rules_about(self, user: User) -> tuple[Rule, ...]:
-        """The rules that are for a user's requests."""
-        if all(rule.for_subjects is None for rule in self.rules):
-            return self.rules
-        return tuple(rule for rule in self.rules if rule.for_subjects is None or rule.for_subjects.match(user))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ownership", tuple(rule for rule in self.rules if isinstance(rule, OwnershipRule)))
+        object.__setattr__(self, "others", tuple(rule for rule in self.rules if not isinstance(rule, OwnershipRule)))
+        object.__setattr__(self, "for_everyone", all(rule.for_subjects is None for rule in self.rules))
 
 
 EventKind = Literal["change", "share", "ghost", "writer", "impersonation", "tamper", "rename"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from webhook.fields import Change, FieldPath, FieldSet
+from webhook.fields import Change, FieldPath, FieldSet, Request
 from webhook.policy.compiled import Event, IntegrityRule, OwnershipRule, Policy, RenameRule, Rule, Verdict, WritersRule
 from webhook.policy.facts import Facts
 from webhook.policy.policyset import PolicySet
@@ -36,17 +36,17 @@ def evaluate(policies: PolicySet, change: Change, phase: Phase = "validate") -> 
 
 def _judge(policy: Policy, facts: Facts, phase: Phase) -> Iterator[Event]:
     request = facts.change.request
-    rules = policy.rules_about(request.user)
-    if request.is_scale:
-        rules = tuple(rule for rule in rules if needs_claims(policy, rule) == (phase == "mutate"))
-        if policy.scale_path is not None:
+    ownership, others = policy.ownership, policy.others
+    if not policy.for_everyone or request.is_scale:
+        ownership = tuple(rule for rule in ownership if _is_for(rule, policy, request, phase))
+        others = tuple(rule for rule in others if _is_for(rule, policy, request, phase))
+        if request.is_scale and policy.scale_path is not None:
             facts = _at_scale_path(facts, policy.scale_path)
-    ownership = tuple(rule for rule in rules if isinstance(rule, OwnershipRule))
     if ownership and request.old is not None:
         yield from changes(policy, ownership, facts)
         yield from shares(policy, ownership, facts)
         yield from ghosts(policy, ownership, facts)
-    for rule in rules:
+    for rule in others:
         match rule:
             case WritersRule():
                 yield from writers(policy, rule, facts)
@@ -54,6 +54,13 @@ def _judge(policy: Policy, facts: Facts, phase: Phase) -> Iterator[Event]:
                 yield from integrity(policy, rule, facts)
             case RenameRule():
                 yield from renames(policy, rule, facts)
+
+
+def _is_for(rule: Rule, policy: Policy, request: Request, phase: Phase) -> bool:
+    """Whether a rule is for a request's user and, on a Scale, for this of the two calls."""
+    if request.is_scale and needs_claims(policy, rule) != (phase == "mutate"):
+        return False
+    return rule.for_subjects is None or rule.for_subjects.match(request.user)
 
 
 def needs_claims(policy: Policy, rule: Rule) -> bool:

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 from webhook.fields import Change, Claim, ClaimChange, FieldPath, FieldSet, Identity, Pattern
 from webhook.fields.fieldset import EMPTY
 from webhook.fields.steps import step_value
-from webhook.policy.compiled import ManagerMatcher
+from webhook.policy.compiled import ManagerMatcher, any_claim
+
+T = TypeVar("T")
 
 MOVED = frozenset({"migration", "ancient-changes", "schema", "another-webhook"})
 """Explanations of claims that moved, were folded or respelt: nobody's write gave or took what they hold."""
+
+
+class lazy(Generic[T]):  # noqa: N801 (used as a decorator)
+    """`functools.cached_property` without the lock that it takes in Python 3.11: facts belong to one thread."""
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self.work = work
+        self.name = work.__name__
+        self.__doc__ = work.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> lazy[T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> T: ...
+    def __get__(self, instance: object | None, owner: type) -> lazy[T] | T:
+        if instance is None:
+            return self
+        found = instance.__dict__[self.name] = self.work(instance)
+        return found
 
 
 @dataclass(eq=False)
@@ -24,48 +44,53 @@ class Facts:
     _known: dict[tuple[object, ...], tuple[object, Any]] = field(default_factory=dict)
     views: dict[str, Facts] = field(default_factory=dict)  # by the path at which replicas stand
 
-    @cached_property
+    @lazy
     def touched(self) -> FieldSet:
         """Values that the request wrote, removed or reordered."""
         change = self.change
         return (change.written - change.elsewhere) | change.removed | change.reordered
 
-    @cached_property
+    @lazy
     def tampered(self) -> dict[Identity, FieldSet]:
         return {item.identity: item.lost for item in self.change.tampering}
 
-    @cached_property
+    @lazy
     def losers(self) -> tuple[tuple[ClaimChange, FieldSet], ...]:
         """The claims that lost paths to this write, and those paths."""
         found = []
         for change in self.change.changes.values():
             if not change.lost or change.identity == self.change.requester.identity:
                 continue
-            if MOVED & set(self.change.explained.get(change.identity, ())):
+            reasons = self.change.explained.get(change.identity, ())
+            if "schema" not in reasons and not MOVED.isdisjoint(reasons):
                 continue
-            tampered = self.tampered.get(change.identity)
-            lost = change.lost - tampered if tampered else change.lost
+            lost = change.lost.recursive_difference(change.gained) if reasons else change.lost
+            if (tampered := self.tampered.get(change.identity)) is not None:
+                lost = lost - tampered
             if lost:
                 found.append((change, lost))
         return tuple(found)
 
-    @cached_property
+    @lazy
     def under_own_name(self) -> FieldSet:
         """What the requester's claim holds, or held, of what the request wrote or removed."""
         identity = self.change.requester.identity
         if identity is None:
             return EMPTY
-        held = self.change.new_claims.fields_of(identity) | self.change.old_claims.fields_of(identity)
+        found = EMPTY
+        for claims in (self.change.new_claims, self.change.old_claims):
+            if (claim := claims.get(identity)) is not None:
+                found = found | claim.held_of(self.touched)
         own = self.change.changes.get(identity)
-        return (self.touched & held) | (own.lost if own is not None else EMPTY)
+        return found | own.lost if own is not None and own.lost else found
 
-    @cached_property
+    @lazy
     def being_deleted(self) -> bool:
         old = self.change.request.old
         metadata = old.get("metadata") if old is not None else None
         return isinstance(metadata, dict) and metadata.get("deletionTimestamp") is not None
 
-    @cached_property
+    @lazy
     def only_status(self) -> bool:
         """Whether a write through `status` reached nothing but `.status`."""
         if self.change.request.subresource != "status":
@@ -101,27 +126,25 @@ class Facts:
         """The claims, old and new, and the requester's, that are an owner's by name."""
         found = self._known.get(("claims", id(owners)))
         if found is None:
-            named = frozenset(
-                identity for identity in self._identities if any(owner.matches_claim(identity) for owner in owners)
-            )
+            named = frozenset(identity for identity in self._identities if any_claim(owners, identity))
             found = self._known["claims", id(owners)] = (owners, named)
         claims: frozenset[Identity] = found[1]
         return claims
 
-    @cached_property
+    @lazy
     def _identities(self) -> frozenset[Identity]:
         requester = self.change.requester.identity
         named = {*self.change.new_claims, *self.change.old_claims}
         return frozenset(named if requester is None else named | {requester})
 
-    @cached_property
+    @lazy
     def gainers(self) -> tuple[ClaimChange, ...]:
         """The claims that gained paths and did not only take over what moved."""
         explained = self.change.explained
         return tuple(
             change
             for change in self.change.changes.values()
-            if change.gained and not (explained and MOVED & set(explained.get(change.identity, ())))
+            if change.gained and (not explained or MOVED.isdisjoint(explained.get(change.identity, ())))
         )
 
     def shared(self, owner: Identity, other: Identity, *, standing: bool) -> FieldSet:
@@ -148,7 +171,7 @@ class Facts:
                 both = both - old_theirs.held_of(old_mine.held_of(both))
         return FieldSet.from_paths(path for path in both if _is_value(path, mine, theirs)) if both else EMPTY
 
-    @cached_property
+    @lazy
     def held(self) -> FieldSet:
         """Every claimed path: what an earlier rule of a policy decides about, for shares."""
         found = EMPTY

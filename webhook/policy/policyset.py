@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from webhook.fields import Change, ManagedFields, Request
-from webhook.policy.compiled import Match, OwnershipRule, Policy, ResourceMatcher
+from webhook.fields import Change, Request
+from webhook.policy.compiled import Match, OwnershipRule, Policy, ResourceMatcher, any_claim
 from webhook.policy.control_plane import is_control_plane
 
 _CACHED_PLACES = 4096
@@ -118,12 +118,8 @@ def _managed(policy: Policy, change: Change, known: dict[int, bool]) -> bool:
     managed_by = policy.match.managed_by
     found = known.get(id(managed_by))
     if found is None:
-        found = known[id(managed_by)] = _any_claim(managed_by, change.old_claims)
+        found = known[id(managed_by)] = any(any_claim(managed_by, identity) for identity in change.old_claims)
     return found
-
-
-def _any_claim(matchers: Iterable[Any], claims: ManagedFields) -> bool:
-    return any(matcher.matches_claim(identity) for matcher in matchers for identity in claims)
 
 
 def _labels(obj: Mapping[str, Any]) -> Mapping[str, str]:

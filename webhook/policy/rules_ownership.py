@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from webhook.fields import ABSENT, FieldPath, FieldSet, Identity, value_at
 from webhook.fields.fieldset import EMPTY
-from webhook.policy.compiled import Action, Event, ManagerMatcher, OwnershipRule, Policy
+from webhook.policy.compiled import Action, Event, ManagerMatcher, OwnershipRule, Policy, any_claim
 from webhook.policy.facts import MOVED, Facts, is_item_key
 
 
@@ -99,6 +99,8 @@ def _shared(
 ) -> dict[Identity, tuple[FieldSet, set[Identity]]]:
     """By the claim of a non-owner: what it shares with owners, and with which."""
     claims = facts.change.new_claims
+    if not facts.gainers and rule.on_share is not Action.RELEASE:
+        return {}
     pairs = {
         (change.identity, other) if change.identity in owners else (other, change.identity)
         for change in facts.gainers
@@ -170,7 +172,7 @@ def _more_than_keys(fields: FieldSet, item: tuple[str, ...]) -> bool:
 
 
 def _is_leftover(rule: OwnershipRule, identity: Identity) -> bool:
-    return any(matcher.matches_claim(identity) for matcher in rule.leftovers)
+    return any_claim(rule.leftovers, identity)
 
 
 def _action(action: Action | None, facts: Facts) -> Action | None:
