@@ -45,7 +45,7 @@ class Evidence:
         self.altered = tuple(
             identity
             for identity, claim in self.new_claims.items()
-            if identity in self.old_claims and self.old_claims[identity].api_version != claim.api_version
+            if (before := self.old_claims.get(identity)) is not None and before.api_version != claim.api_version
         )
 
     @property

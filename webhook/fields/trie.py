@@ -217,8 +217,8 @@ def find(tree: Node, path: Iterable[str]) -> Node | None:
     """`lookup` in a fieldsV1 tree as it came."""
     node = tree
     for step in path:
-        below = child(node, step)
-        if below is None:
+        below = node.get(step)
+        if below is None and (step[:2] == "f:" or (below := child(node, step)) is None):
             return None
         node = below
     return node
@@ -232,7 +232,9 @@ def held(root: Node, tree: Node) -> tuple[Node, Node]:
     exact: Node = {}
     covered: Node = {}
     for step, mine in root.items():
-        theirs = child(tree, step)
+        theirs = tree.get(step)
+        if theirs is None and step[:2] != "f:":
+            theirs = child(tree, step)
         if theirs is None or step == ".":
             continue
         below: Node = LEAF

@@ -64,7 +64,9 @@ def value_at(value: Any, path: Iterable[str]) -> Any:
     for step in path:
         kind = step[:2]
         if kind == "f:":
-            if not isinstance(value, Mapping) or (value := value.get(step[2:], ABSENT)) is ABSENT:
+            if value.__class__ is not dict and not isinstance(value, Mapping):
+                return ABSENT
+            if (value := value.get(step[2:], ABSENT)) is ABSENT:
                 return ABSENT
             continue
         if not isinstance(value, list):
