@@ -108,20 +108,13 @@ def compare(
 ) -> Comparison:
     """What differs between two objects. `claims` show which lists have keys; `status` tells whether `.status` counts."""
     walk = _Walk(tuple(claims), strict="." in str(new.get("apiVersion", ".")).partition("/")[0])
+    skipped = NEVER_CLAIMED if status else NEVER_CLAIMED | {"status"}
     for name in old.keys() | new.keys():
-        if name in NEVER_CLAIMED or (name == "status" and not status):
-            continue
-        was, now = old.get(name, ABSENT), new.get(name, ABSENT)
         if name == "metadata":
-            was, now = _claimable(was), _claimable(now)
-        walk.compare(was, now, (field_step(name),))
+            walk.members(old.get(name), new.get(name), ("f:metadata",), NEVER_CLAIMED_METADATA)
+        elif name not in skipped:
+            walk.compare(old.get(name, ABSENT), new.get(name, ABSENT), (field_step(name),))
     return walk.result()
-
-
-def _claimable(metadata: Any) -> Any:
-    if not isinstance(metadata, Mapping):
-        return metadata
-    return {name: value for name, value in metadata.items() if name not in NEVER_CLAIMED_METADATA}
 
 
 @dataclass(slots=True)
@@ -136,6 +129,15 @@ class _Walk:
 
     def result(self) -> Comparison:
         return Comparison(_set(self.written), _set(self.removed), _set(self.reordered))
+
+    def members(self, old: Any, new: Any, path: Steps, skipped: frozenset[str]) -> None:
+        """Compares two maps, some members left out."""
+        old, new = old or {}, new or {}
+        for name in old.keys() | new.keys():
+            if name not in skipped:
+                was, now = old.get(name, ABSENT), new.get(name, ABSENT)
+                if was is ABSENT or now is ABSENT or was != now or self.strict:
+                    self.compare(was, now, (*path, field_step(name)))
 
     def compare(self, old: Any, new: Any, path: Steps) -> None:
         if old is new or (old == new and (same(old, new) if self.strict else _identical(old, new))):
