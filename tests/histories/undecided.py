@@ -102,14 +102,18 @@ def like_a_schema_change(seen: Seen, truth: Truth, change: Change, finding: Find
 
 
 def own_claim_on_nothing(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
-    """Only gains of the requester's own claim, and only of paths that neither object has."""
+    """Only gains of the requester's own claim, and only of paths that neither object has; or, created, of what has parts."""
     if finding.identity != seen.write.identity or finding.about not in ("tampering missed", "tampering"):
         return False
     gained, lost = finding.true
     missed = gained - (finding.said[0] if finding.said else NOTHING)
     agreed = lost == (finding.said[1] if finding.said else NOTHING)
     old, new = change.request.old or {}, change.request.new
-    return agreed and all(value_at(old, path) is ABSENT and value_at(new, path) is ABSENT for path in missed)
+    return agreed and all(
+        value_at(old, path) is ABSENT
+        and (value_at(new, path) is ABSENT or (not old and isinstance(value_at(new, path), dict | list)))
+        for path in missed
+    )
 
 
 def lost_with_its_value(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
@@ -207,7 +211,7 @@ UNDECIDED: Mapping[str, tuple[Callable[[Seen, Truth, Change, Finding], bool], st
     "own claim on nothing": (
         own_claim_on_nothing,
         "The requester's claim gains a path that neither object has: so it does too when a webhook, or the server, drops "
-        "what was written.",
+        "what was written. Or, in a creation, a map or list with parts: the creator claims those as well.",
     ),
     "lost with its value": (
         lost_with_its_value,

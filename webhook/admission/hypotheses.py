@@ -147,15 +147,22 @@ def _updater(evidence: Evidence) -> Identity | None:
         and identity.api_version == request.requested_version
         and (identity in evidence.holdings or _gained(evidence, identity))
     ]
-    return max(candidates, key=lambda identity: len(evidence.holdings.get(identity, EMPTY)), default=None)
+    return max(candidates, key=lambda identity: _weight(evidence, identity), default=None)
+
+
+def _weight(evidence: Evidence, identity: Identity) -> int:
+    """How much speaks for a claim as the requester's: what it holds of what was written, and gained."""
+    return len(evidence.holdings.get(identity, EMPTY)) + sum(map(evidence.wrote, _gains(evidence, identity)))
 
 
 def _gained(evidence: Evidence, identity: Identity) -> bool:
     """Whether a claim gained what was written; in another version any gain may be that."""
+    return any(evidence.wrote(path) if evidence.shows(identity, path) else True for path in _gains(evidence, identity))
+
+
+def _gains(evidence: Evidence, identity: Identity) -> FieldSet:
     change = evidence.changes.get(identity)
-    return change is not None and any(
-        evidence.wrote(path) if evidence.shows(identity, path) else True for path in change.gained
-    )
+    return change.gained if change is not None else EMPTY
 
 
 def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, explained: Explained) -> Tampering:
@@ -203,8 +210,8 @@ def _applies(evidence: Evidence, me: Identity | None) -> bool:
 
 
 def _applied(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
-    """Whether an apply wrote what is never stored, such as a Secret's stringData: it is new every time."""
-    return me is not None and me.operation == "Apply" and evidence.holds(me, path)
+    """Whether an apply wrote what is never stored, a Secret's stringData: it is new every time."""
+    return path[0] == "f:stringData" and me is not None and me.operation == "Apply" and evidence.reaches(me, path)
 
 
 def _claimants(evidence: Evidence, path: FieldPath) -> Iterator[Identity]:
@@ -242,9 +249,22 @@ def _removed_for_others(evidence: Evidence, me: Identity) -> bool:
         and evidence.old_value(path) is not ABSENT
         and not (now is not None and now.holds(path))  # an empty value is applied, and not stored
         and not _leaf_above(now, path)
+        and not _item_gone(evidence, me, path)
         for change in evidence.changes.values()
         if change.identity != me and change.lost and evidence.comparable(change.identity)
         for path in change.lost
+    )
+
+
+def _item_gone(evidence: Evidence, me: Identity, path: FieldPath) -> bool:
+    """Whether a path went with a list item that the applier alone claimed, and dropped: parts of it keep no item alive."""
+    before = evidence.old_claims.get(me)
+    return before is not None and any(
+        path[length - 1][:2] in ("k:", "v:")
+        and before.holds(path[:length])
+        and evidence.new_value(path[:length]) is ABSENT
+        and not any(claim.holds(path[:length]) for identity, claim in evidence.old_claims.items() if identity != me)
+        for length in range(2, len(path))
     )
 
 
