@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from webhook.fields.errors import FieldsError
@@ -161,6 +162,7 @@ def _step(token: Token, text: str) -> str:
             raise FieldsError("[*] stands in patterns only; a path names one field", text, token.column)
 
 
+@lru_cache(maxsize=4096)
 def render(path: tuple[str, ...]) -> str:
     """The text of a path of canonical steps."""
     parts: list[str] = []

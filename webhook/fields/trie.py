@@ -257,7 +257,9 @@ def count(root: Node) -> int:
 
 def iterate(root: Node, prefix: Steps = ()) -> Iterator[Steps]:
     """Every member in the server's order: at each level the members, then what lies below each."""
-    steps = sorted((step for step in root if step != "."), key=step_order)
+    steps = [step for step in root if step != "."]
+    if len(steps) > 1:
+        steps.sort(key=step_order)
     for step in steps:
         if is_member(root[step]):
             yield (*prefix, step)

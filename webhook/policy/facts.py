@@ -171,14 +171,6 @@ class Facts:
                 both = both - old_theirs.held_of(old_mine.held_of(both))
         return FieldSet.from_paths(path for path in both if _is_value(path, mine, theirs)) if both else EMPTY
 
-    @lazy
-    def held(self) -> FieldSet:
-        """Every claimed path: what an earlier rule of a policy decides about, for shares."""
-        found = EMPTY
-        for claim in self.change.new_claims.claims():
-            found = found | claim.fields
-        return found
-
     def is_owner(self, owners: tuple[ManagerMatcher, ...]) -> bool:
         """Whether the requester is an owner, by name and user."""
         found = self._known.get(("owner", id(owners)))

@@ -73,13 +73,13 @@ def _versions(facts: Facts) -> FieldSet:
 def shares(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> Iterator[Event]:
     """Fields that an owner and another manager claim, and did not both claim before."""
     change = facts.change
-    decided = EMPTY
-    for rule in rules:
+    for position, rule in enumerate(rules):
         owners = facts.claims_of(rule.owners)
         shared = _shared(rule, owners, facts) if owners else {}
         for other, (paths, holders) in shared.items():
             found = facts.select(paths, rule.fields, rule.except_)
-            found = found - decided if decided else found
+            for earlier in rules[:position]:
+                found = found - _guarded(earlier, found, facts)
             if not found:
                 continue
             action = rule.on_share
@@ -90,8 +90,18 @@ def shares(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> It
             owner = _join(sorted(holders))
             note = f"claimed by {owner} and {other}"
             yield Event("share", policy, rule.name, _action(action, facts), facts.texts(found), owner, note)
-        if len(rules) > 1:
-            decided = decided | facts.select(facts.held, rule.fields, rule.except_)
+
+
+def _guarded(rule: OwnershipRule, paths: FieldSet, facts: Facts) -> FieldSet:
+    """Of some claimed paths, those that a rule guards, and so decides about."""
+    found = facts.select(paths, rule.fields, rule.except_)
+    if rule.guard == "Matching" or not found:
+        return found
+    claimed = EMPTY
+    for owner in facts.claims_of(rule.owners):
+        if (claim := facts.change.new_claims.get(owner)) is not None:
+            claimed = claimed | claim.held_of(found)
+    return claimed
 
 
 def _shared(
