@@ -83,6 +83,8 @@ class Evidence:
 
     def differs(self, path: tuple[str, ...]) -> bool:
         """Whether the value at a path was added, modified or removed. JSON tells true from 1, Python does not."""
+        if path in self.comparison.written or path in self.comparison.removed:
+            return True
         old, new = self.old_value(path), self.new_value(path)
         if old is ABSENT or new is ABSENT:
             return old is not new
@@ -149,6 +151,8 @@ class Evidence:
 
     def wrote(self, path: tuple[str, ...]) -> bool:
         """Whether the server counts a path as added or modified: a map or list with parts is so only when atomic."""
+        if path in self.comparison.written:
+            return True
         if not self.differs(path):
             return False
         old, new = self.old_value(path), self.new_value(path)

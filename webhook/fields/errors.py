@@ -20,3 +20,10 @@ class FieldsError(ValueError):
         if self.text is None or self.column is None:
             return self.message
         return f"{self.message}\n  {self.text}\n  {' ' * self.column}^"
+
+
+class TooDeep(FieldsError):
+    """Something nests more deeply than the interpreter's recursion limit lets it be followed."""
+
+    def __init__(self, message: str = "nested too deeply") -> None:
+        super().__init__(message)

@@ -87,7 +87,15 @@ class FieldSet:
         return bool(path) and trie.lookup(self._root, path) == trie.LEAF
 
     def __contains__(self, path: object) -> bool:
-        return isinstance(path, tuple) and trie.contains(self._root, path)
+        if not path or not isinstance(path, tuple):
+            return False
+        node = self._root
+        for step in path:
+            below = node.get(step)
+            if below is None:
+                return False
+            node = below
+        return not node or "." in node
 
     def __iter__(self) -> Iterator[FieldPath]:
         return map(FieldPath, trie.iterate(self._root))

@@ -8,14 +8,22 @@ The order is structured-merge-diff's: fields, keys, values, indices.
 from __future__ import annotations
 
 import json
+import re
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-from webhook.fields.errors import FieldsError
+from webhook.fields.errors import FieldsError, TooDeep
 
 Order: TypeAlias = tuple[Any, ...]
 
 _FIELD, _KEY, _VALUE, _INDEX = "f:", "k:", "v:", "i:"
+_WHOLE_NUMBER = re.compile(r"[+-]?0*[0-9]{1,19}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_EXACT = 1 << 53
+"""Up to here every whole number is a number of its own for the server, which reads numbers as 64-bit floats."""
+
+_SHORT = 256
+"""Characters. A longer step is worked out anew each time: the caches must not keep what any client cares to write."""
 
 
 def field_step(name: str) -> str:
@@ -39,13 +47,16 @@ def index_step(index: int) -> str:
     return f"{_INDEX}{index}"
 
 
-@lru_cache(maxsize=1 << 15)
 def canonical_step(text: str) -> str:
     """The canonical spelling of a fieldsV1 key; raises FieldsError for what is none.
 
     >>> canonical_step('k:{"b": 1.0, "a": "x"}')
     'k:{"a":"x","b":1}'
     """
+    return _known_spelling(text) if len(text) <= _SHORT else _canonical_step(text)
+
+
+def _canonical_step(text: str) -> str:
     kind, rest = text[:2], text[2:]
     if kind == _FIELD:
         return text
@@ -57,24 +68,33 @@ def canonical_step(text: str) -> str:
     if kind == _VALUE:
         return value_step(_load(text, rest))
     if kind == _INDEX:
-        try:
-            return index_step(int(rest))
-        except ValueError:
-            raise FieldsError("an index step holds a whole number, such as i:0", text, 2) from None
+        if _WHOLE_NUMBER.fullmatch(rest) is None or not -(1 << 63) <= int(rest) < 1 << 63:
+            raise FieldsError("an index step holds a whole number, such as i:0", text, 2)
+        return index_step(int(rest))
     raise FieldsError("unknown kind of step: f:, k:, v: and i: are known", text, 0)
 
 
-@lru_cache(maxsize=1 << 15)
+_known_spelling = lru_cache(maxsize=1 << 15)(_canonical_step)
+
+
 def step_value(step: str) -> Any:
-    """What a canonical step says: a field's name, an item's keys (dict), a set member, an index (int)."""
+    """What a canonical step says: a field's name, an item's keys (dict), a set member, an index (int). To be read only."""
     if step[:2] == _FIELD:
         return step[2:]
+    return _known_value(step) if len(step) <= _SHORT else json.loads(step[2:])
+
+
+@lru_cache(maxsize=1 << 15)
+def _known_value(step: str) -> Any:
     return json.loads(step[2:])
 
 
-@lru_cache(maxsize=1 << 15)
 def step_order(step: str) -> Order:
     """A sort key in the server's order of steps."""
+    return _known_order(step) if len(step) <= _SHORT else _step_order(step)
+
+
+def _step_order(step: str) -> Order:
     kind, value = step[:2], step_value(step)
     if kind == _FIELD:
         return (0, value)
@@ -83,6 +103,9 @@ def step_order(step: str) -> Order:
     if kind == _VALUE:
         return (2, _value_order(value))
     return (3, value)
+
+
+_known_order = lru_cache(maxsize=1 << 15)(_step_order)
 
 
 def _value_order(value: Any) -> Order:
@@ -104,7 +127,7 @@ def _load(text: str, rest: str) -> Any:
     try:
         return json.loads(rest, parse_constant=_no_constant)
     except RecursionError:
-        raise FieldsError("a step's JSON is nested too deeply") from None
+        raise TooDeep("a step's JSON is nested too deeply") from None
     except ValueError as error:
         raise FieldsError(f"a step's JSON cannot be read: {error}", text, 2 + getattr(error, "pos", 0)) from None
 
@@ -114,17 +137,41 @@ def _no_constant(name: str) -> Any:
 
 
 def _dump(value: Any) -> str:
-    return json.dumps(_whole(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    try:
+        text = json.dumps(normal(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
+    except RecursionError:
+        raise TooDeep("a step's JSON is nested too deeply") from None
+    # Half a character is no text that could be sent on; the server reads it as this too.
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
-def _whole(value: Any) -> Any:
-    """Numbers that the server finds equal become one: 1.0 is 1."""
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise FieldsError("a step's JSON holds a number that is out of range")
-        return int(value) if value.is_integer() else value
+def normal(value: Any) -> Any:
+    """A JSON value in which numbers that the server finds equal are one: 1.0 is 1, 2**53 + 1 is 2**53.
+
+    Raises FieldsError for a number that no 64-bit float holds.
+    """
+    if value.__class__ is str or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return _number(value)
     if isinstance(value, list):
-        return [_whole(item) for item in value]
+        return [normal(item) for item in value]
     if isinstance(value, dict):
-        return {name: _whole(item) for name, item in value.items()}
+        return {name: normal(item) for name, item in value.items()}
     return value
+
+
+def _number(value: float) -> float:
+    if isinstance(value, int) and -_EXACT <= value <= _EXACT:
+        return value
+    try:
+        number = float(value)
+        return int(number) if number.is_integer() else _finite(number)
+    except OverflowError:
+        raise FieldsError("a step's JSON holds a number that is out of range") from None
+
+
+def _finite(number: float) -> float:
+    if number != number or number in (float("inf"), float("-inf")):
+        raise OverflowError
+    return number
