@@ -25,7 +25,7 @@ class BadCall(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Review:
     """A readable AdmissionReview. `request` is None where there is nothing to judge."""
 
@@ -38,7 +38,7 @@ class Review:
     name: str
     user: User
     dry_run: bool
-    request: Request | None
+    request: Request | None = None
 
 
 def read_review(body: bytes) -> Review:
@@ -57,31 +57,33 @@ def review_of(review: Any) -> Review:
     if review.get("kind") != "AdmissionReview" or review.get("apiVersion") != API_VERSION:
         raise BadCall(400, "wrong-kind", f"the body is an AdmissionReview of {API_VERSION}")
     try:
-        return _review(Place(review, "").part("request"))
+        return _review(Place(review).part("request"))
     except WrongType as error:
         raise BadCall(400, "wrong-type", str(error)) from None
 
 
-def _review(request: Place) -> Review:
-    user, resource = request.part("userInfo"), request.part("resource")
-    operation = request.text("operation")
+def _review(place: Place) -> Review:
+    uid, operation = place.text("uid"), place.text("operation")
     if operation not in ("CREATE", "UPDATE", "DELETE", "CONNECT"):
         raise WrongType("request.operation is CREATE, UPDATE, DELETE or CONNECT")
-    if not request.text("uid"):
+    if not uid:
         raise WrongType("request.uid is empty")
+    resource, user = place.part("resource"), place.part("userInfo")
     review = Review(
-        uid=request.text("uid"),
+        uid=uid,
         operation=operation,
         resource=Resource(resource.text("group", ""), resource.text("version"), resource.text("resource")),
-        kind=request.part("kind").text("kind"),
-        subresource=request.text("subResource", ""),
-        namespace=request.text("namespace", ""),
-        name=request.text("name", ""),
+        kind=place.part("kind").text("kind"),
+        subresource=place.text("subResource", ""),
+        namespace=place.text("namespace", ""),
+        name=place.text("name", ""),
         user=User(user.text("username", ""), frozenset(user.texts("groups"))),
-        dry_run=request.flag("dryRun"),
-        request=None,
+        dry_run=place.flag("dryRun"),
     )
-    return review if _never_judged(review) else _with_request(review, request)
+    if not _never_judged(review):
+        review.request = _request(review, place)
+        review.name = review.request.name
+    return review
 
 
 def _never_judged(review: Review) -> bool:
@@ -89,16 +91,13 @@ def _never_judged(review: Review) -> bool:
     return review.operation in ("DELETE", "CONNECT") or (bool(review.subresource) and review.operation == "CREATE")
 
 
-def _with_request(review: Review, place: Place) -> Review:
+def _request(review: Review, place: Place) -> Request:
     kind = place.part("kind")
     requested = place.part("requestKind") if place.data.get("requestKind") is not None else kind
+    read = _scale if review.subresource == "scale" else _whole
     new = place.part("object")
     old = place.part("oldObject") if review.operation == "UPDATE" else None
-    for obj in (new, old):
-        if obj is not None:
-            _check_object(obj)
-    read = _scale if review.subresource == "scale" else _whole
-    request = Request(
+    return Request(
         operation="UPDATE" if old is not None else "CREATE",
         resource=review.resource,
         kind=review.kind,
@@ -111,38 +110,29 @@ def _with_request(review: Review, place: Place) -> Review:
         new=read(new),
         old=read(old) if old is not None else None,
         api_version=_api_version(kind),
-        requested_version=_api_version(requested),
-    )
-    return Review(
-        uid=review.uid,
-        operation=review.operation,
-        resource=review.resource,
-        kind=review.kind,
-        subresource=review.subresource,
-        namespace=review.namespace,
-        name=request.name,
-        user=review.user,
-        dry_run=review.dry_run,
-        request=request,
+        requested_version=_api_version(requested) if requested is not kind else _api_version(kind),
     )
 
 
 def _check_object(obj: Place) -> None:
     metadata = obj.part("metadata")
     if not isinstance(metadata.data.get("managedFields"), list | None):
-        raise WrongType(f"{metadata.path}.managedFields is a list")
-    labels = metadata.optional("labels")
-    for name, value in labels.data.items():
-        if not isinstance(value, str):
-            raise WrongType(f"{labels.path}.{name} is a text")
+        raise metadata.wrong("managedFields", "a list")
+    labels = metadata.data.get("labels")
+    if labels is not None and not (
+        labels.__class__ is dict and all(value.__class__ is str for value in labels.values())
+    ):
+        raise metadata.wrong("labels", "an object whose values are texts")
 
 
 def _whole(obj: Place) -> dict[str, Any]:
+    _check_object(obj)
     return obj.data
 
 
 def _scale(obj: Place) -> dict[str, Any]:
     """A Scale in its parent's paths: of all that it shows, `.spec.replicas` alone is the parent's."""
+    _check_object(obj)
     spec = obj.optional("spec").data
     return {
         "metadata": obj.part("metadata").data,
