@@ -59,18 +59,21 @@ class Claim:
         return trie.find(self.tree, path) if self._fields is None else trie.lookup(self._fields.root, path)
 
     def holds(self, path: tuple[str, ...]) -> bool:
-        """Whether the path is claimed; like the next two, without reading the whole claim."""
+        """Whether the path is claimed; like the next two, without reading the whole claim.
+
+        These raise FieldsError where fieldsV1 cannot be read on the way; of a step in two spellings they see one only.
+        """
         node = self._find(path)
-        return node is not None and trie.is_member(node)
+        return node is not None and bool(path) and trie.is_member(node)
 
     def holds_leaf(self, path: tuple[str, ...]) -> bool:
         """Whether the path is claimed, and nothing below it."""
         node = self._find(path)
-        return node is not None and node in ({}, {".": {}})
+        return node is not None and bool(path) and trie.is_leaf(node)
 
     def reaches(self, path: tuple[str, ...]) -> bool:
         """Whether the path or anything below it is claimed."""
-        return self._find(path) is not None
+        return self._find(path) is not None if path else bool(self.fields)
 
     def held_of(self, paths: FieldSet) -> FieldSet:
         """Those of some paths that are claimed."""

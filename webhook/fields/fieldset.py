@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from webhook.fields import trie
+from webhook.fields.errors import TooDeep
 from webhook.fields.path import FieldPath
 from webhook.fields.steps import canonical_step
 
 
 class FieldSet:
     """A set of field paths. A path is in the set or not; a parent is not in it because a child is.
+
+    Operations raise FieldsError (TooDeep) on sets that nest more deeply than the recursion limit lets them be followed.
 
     >>> mine = FieldSet.from_fields_v1({"f:spec": {"f:replicas": {}, "f:selector": {}}})
     >>> theirs = FieldSet.from_paths([FieldPath.parse(".spec.replicas")])
@@ -35,7 +38,7 @@ class FieldSet:
     @classmethod
     def from_fields_v1(cls, tree: dict[str, Any]) -> FieldSet:
         """Reads fieldsV1 JSON; raises FieldsError for an unknown kind of step or a value that is no object."""
-        return cls.of(trie.parse(tree))
+        return _followed(lambda: trie.copied(trie.parse(tree)))
 
     @classmethod
     def from_paths(cls, paths: Iterable[tuple[str, ...]]) -> FieldSet:
@@ -56,13 +59,22 @@ class FieldSet:
         return self._root
 
     def __or__(self, other: FieldSet) -> FieldSet:
-        return FieldSet.of(trie.union(self._root, other._root))
+        try:
+            return FieldSet.of(trie.union(self._root, other._root))
+        except RecursionError:
+            raise TooDeep from None
 
     def __and__(self, other: FieldSet) -> FieldSet:
-        return FieldSet.of(trie.intersection(self._root, other._root))
+        try:
+            return FieldSet.of(trie.intersection(self._root, other._root))
+        except RecursionError:
+            raise TooDeep from None
 
     def __sub__(self, other: FieldSet) -> FieldSet:
-        return FieldSet.of(trie.difference(self._root, other._root))
+        try:
+            return FieldSet.of(trie.difference(self._root, other._root))
+        except RecursionError:
+            raise TooDeep from None
 
     def recursive_difference(self, other: FieldSet) -> FieldSet:
         """Without what is in `other`, and without all that lies below what is in `other`.
@@ -72,11 +84,11 @@ class FieldSet:
         >>> len(labels - whole), len(labels.recursive_difference(whole))
         (1, 0)
         """
-        return FieldSet.of(trie.recursive_difference(self._root, other._root))
+        return _followed(lambda: trie.recursive_difference(self._root, other._root))
 
     def leaves(self) -> FieldSet:
         """The members that have no member below them."""
-        return FieldSet.of(trie.leaves(self._root))
+        return _followed(lambda: trie.leaves(self._root))
 
     def has_prefix(self, path: tuple[str, ...]) -> bool:
         """Whether anything at the path or below it is in the set."""
@@ -107,7 +119,12 @@ class FieldSet:
         return bool(self._root)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FieldSet) and self._root == other._root
+        if not isinstance(other, FieldSet):
+            return NotImplemented
+        try:
+            return self._root == other._root
+        except RecursionError:
+            return tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
         return hash(frozenset(self))
@@ -118,8 +135,18 @@ class FieldSet:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError("a FieldSet never changes; make another with |, & or -")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError("a FieldSet never changes; make another with |, & or -")
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return FieldSet.of, (self._root,)
+        return FieldSet.from_paths, (list(self),)
+
+
+def _followed(operation: Callable[[], trie.Node]) -> FieldSet:
+    try:
+        return FieldSet.of(operation())
+    except RecursionError:
+        raise TooDeep from None
 
 
 _set_root = FieldSet.__dict__["_root"].__set__  # past __setattr__

@@ -16,12 +16,14 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from webhook.fields.errors import FieldsError
-from webhook.fields.steps import field_step, index_step, key_step, step_order, step_value, value_step
+from webhook.fields.steps import field_step, index_step, key_step, normal, step_order, step_value, value_step
 
 _PLAIN = re.compile(r"[\w-]+", re.ASCII)
 _NAME = re.compile(r"[^.\[\]]+")
 _KEY_NAME = re.compile(r"[^=,\[\]\"]+")
-_INDEX = re.compile(r"-?\d+(?=\])")
+_INDEX = re.compile(r"-?[0-9]{1,18}(?=\])")
+_DECODER = json.JSONDecoder()
+IN_BRACKETS = 'in brackets stand keys (name="app"), a member (="x"), an index, "a name" or *'
 _FLAT = (("metadata", "labels"), ("metadata", "annotations"))
 
 
@@ -39,11 +41,11 @@ def tokens(text: str) -> Iterator[Token]:
     if not text:
         raise FieldsError("an empty path: write one such as .metadata.labels", text, 0)
     at = 0
-    names: tuple[str, ...] = ()  # of the plain fields just before, to know a flat map
+    names: tuple[str, ...] = ()  # of the two plain fields just before, to know a flat map
     while at < len(text):
         if text[at] == ".":
-            token, at = _field(text, at, flat=names[-2:] in _FLAT)
-            names = (*names, token.value)
+            token, at = _field(text, at, flat=names in _FLAT)
+            names = (*names[-1:], token.value)
         elif text[at] == "[":
             token, at = _bracket(text, at)
             names = ()
@@ -66,6 +68,8 @@ def _bracket(text: str, at: int) -> tuple[Token, int]:
     start = at + 1
     if text.startswith("*]", start):
         return Token("any", None, start), start + 2
+    if text.startswith("]", start):
+        return Token("keys", {}, start), start + 1
     if (index := _INDEX.match(text, start)) is not None:
         return Token("index", int(index.group()), start), index.end() + 1
     if text.startswith("=", start):
@@ -87,9 +91,7 @@ def _keys(text: str, start: int) -> tuple[Token, int]:
         else:
             match = _KEY_NAME.match(text, at)
             if match is None:
-                raise FieldsError(
-                    'in brackets stand keys (name="app"), a member (="x"), an index, "a name" or *', text, at
-                )
+                raise FieldsError(IN_BRACKETS, text, at)
             name, end = match.group(), match.end()
         if not text.startswith("=", end):
             raise FieldsError(f'after the key {name} an "=" and a JSON value are expected, as name="app"', text, end)
@@ -101,8 +103,9 @@ def _keys(text: str, start: int) -> tuple[Token, int]:
 
 def _json(text: str, at: int) -> tuple[Any, int]:
     try:
-        return json.JSONDecoder().raw_decode(text, at)
-    except (ValueError, RecursionError):
+        value, end = _DECODER.raw_decode(text, at)
+        return normal(value), end
+    except (ValueError, RecursionError):  # among them the FieldsError of a number that is out of range
         hint = (
             "a quoted text that ends"
             if text.startswith('"', at)

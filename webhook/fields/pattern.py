@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.fields import trie
-from webhook.fields.errors import FieldsError
+from webhook.fields.errors import FieldsError, TooDeep
 from webhook.fields.fieldset import EMPTY, FieldSet
-from webhook.fields.path import Token, tokens
+from webhook.fields.path import IN_BRACKETS, Token, tokens
 from webhook.fields.steps import canonical_step, field_step, index_step, step_value, value_step
 
 
@@ -92,12 +92,17 @@ class Pattern:
 
     def select(self, paths: FieldSet) -> FieldSet:
         """The members at the nodes that the pattern names, and below them."""
-        found = _select(paths.root, self.matchers, above=False)
-        return FieldSet.of(found) if found else EMPTY
+        return self._found(paths, above=False)
 
     def touched(self, paths: FieldSet) -> FieldSet:
         """`select`, and the leaves above what the pattern names: a whole list replaced touches its items."""
-        found = _select(paths.root, self.matchers, above=True)
+        return self._found(paths, above=True)
+
+    def _found(self, paths: FieldSet, *, above: bool) -> FieldSet:
+        try:
+            found = _select(paths.root, self.matchers, above=above)
+        except RecursionError:
+            raise TooDeep from None
         return FieldSet.of(found) if found else EMPTY
 
     def touches(self, path: tuple[str, ...]) -> bool:
@@ -142,6 +147,8 @@ def _matcher(token: Token, text: str) -> _Matcher:
                 return _Member(_glob(token.value))
             return _Exact(value_step(token.value))
         case "keys":
+            if not token.value:
+                raise FieldsError(IN_BRACKETS, text, token.column)
             for name, value in token.value.items():
                 if isinstance(value, dict | list):
                     raise FieldsError(f"the key {name} holds a text, a number or a boolean", text, token.column)
@@ -159,4 +166,6 @@ def _equal(wanted: Any, have: Any) -> bool:
 
 
 def _glob(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(re.escape(part) for part in text.split("*")), re.DOTALL)
+    """Each part between stars is taken where it first fits, and for good: no name makes the search go back and forth."""
+    first, *middle, last = map(re.escape, text.split("*"))
+    return re.compile(f"{first}{''.join(f'(?>.*?{part})' for part in middle if part)}.*{last}", re.DOTALL)

@@ -7,11 +7,11 @@ empty set, so the functions below speak of children of a root or of nodes, as th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 from webhook.fields.errors import FieldsError
-from webhook.fields.steps import canonical_step, step_order
+from webhook.fields.steps import Order, canonical_step, step_order
 
 Node: TypeAlias = "dict[str, Node]"
 Steps: TypeAlias = tuple[str, ...]
@@ -21,6 +21,11 @@ LEAF: Node = {}
 
 def is_member(node: Node) -> bool:
     return not node or "." in node
+
+
+def is_leaf(node: Node) -> bool:
+    """Whether a node is a member with none below it, also in a fieldsV1 tree as it came."""
+    return not node or (len(node) == 1 and "." in node)
 
 
 def parse(tree: object) -> Node:
@@ -36,12 +41,12 @@ def parse(tree: object) -> Node:
 def _canonical(tree: Node) -> Node:
     changed: dict[str, Node] | None = None
     for key, child in tree.items():
-        if child.__class__ is not dict:
-            raise FieldsError(f"below {key} stands {type(child).__name__}, where fieldsV1 has an object")
         if key == ".":
-            if child:  # the server skips what "." holds
+            if child or child.__class__ is not dict:  # the server skips what "." holds
                 changed = {**(changed or {}), ".": LEAF}
             continue
+        if child.__class__ is not dict:
+            raise _no_object(key, child)
         node = _canonical(child) if child else child
         if len(node) == 1 and "." in node:
             node = LEAF
@@ -55,8 +60,19 @@ def _canonical(tree: Node) -> Node:
     for key, child in tree.items():
         step = key if key == "." else canonical_step(key)
         node = changed.get(key, child)
-        out[step] = _union_nodes(out[step], node) if step in out else node
+        out[step] = _spelt_again(out[step], node) if step in out else node
     return out
+
+
+def _spelt_again(first: Node, second: Node) -> Node:
+    """One step in two spellings, as the server reads it: a member if either is one; below it counts the last that has
+    anything."""
+    below = {step: node for step, node in second.items() if step != "."} or first
+    return {".": LEAF, **below} if below and (is_member(first) or is_member(second)) else below
+
+
+def _no_object(key: str, value: object) -> FieldsError:
+    return FieldsError(f"below {key} stands {type(value).__name__}, where fieldsV1 has an object")
 
 
 def union(a: Node, b: Node) -> Node:
@@ -170,7 +186,7 @@ def exchanged(old: Node, new: Node) -> tuple[Node, Node]:
     """(new - old, old - new) of two fieldsV1 trees as they came, reading no more of them than differs."""
     try:
         gained, lost = _exchange(old, new)
-        if _canonical(gained) is gained and _canonical(lost) is lost:
+        if "." not in gained and "." not in lost and _canonical(gained) is gained and _canonical(lost) is lost:
             return gained, lost
     except (AttributeError, TypeError):  # something in there is no object: parse says where
         pass
@@ -185,6 +201,8 @@ def _exchange(old: Node, new: Node) -> tuple[Node, Node]:
     for step, now in new.items():
         was = old.get(step)
         if was is None:
+            if step in old:
+                raise TypeError
             gained[step] = now
         elif was and now:
             if was != now:
@@ -196,6 +214,8 @@ def _exchange(old: Node, new: Node) -> tuple[Node, Node]:
             for into, a, b in ((gained, now, was), (lost, was, now)):
                 if (rest := _subtract_nodes(a, b)) is not None:
                     into[step] = rest
+        elif was.__class__ is not now.__class__:
+            raise TypeError
     for step, was in old.items():
         if step not in new:
             lost[step] = was
@@ -203,24 +223,40 @@ def _exchange(old: Node, new: Node) -> tuple[Node, Node]:
 
 
 def child(tree: Node, step: str) -> Node | None:
-    """The node below a fieldsV1 tree as it came, in which `k:` and `v:` may be spelt in other ways than ours."""
+    """The node below a fieldsV1 tree as it came, in which `k:` and `v:` may be spelt in other ways than ours.
+
+    Raises FieldsError where the tree has something else than an object there.
+    """
     below = tree.get(step)
-    if below is None and step[:2] != "f:":
+    if below is None:
+        if step in tree:
+            raise _no_object(step, None)
         kind = step[:2]
-        for key, node in tree.items():
-            if key[:2] == kind and canonical_step(key) == step:
-                return node
+        if kind != "f:":
+            below = next((node for key, node in tree.items() if key[:2] == kind and canonical_step(key) == step), None)
+    if below is not None and below.__class__ is not dict:
+        raise _no_object(step, below)
     return below
 
 
+def _respelt(tree: Node) -> Node:
+    """A node's items by their canonical steps; its fields are left out."""
+    return {canonical_step(key): node for key, node in tree.items() if key[:2] != "f:" and key != "."}
+
+
 def find(tree: Node, path: Iterable[str]) -> Node | None:
-    """`lookup` in a fieldsV1 tree as it came."""
+    """`lookup` in a fieldsV1 tree as it came; raises FieldsError as `child` does."""
     node = tree
-    for step in path:
-        below = node.get(step)
-        if below is None and (step[:2] == "f:" or (below := child(node, step)) is None):
-            return None
-        node = below
+    try:
+        for step in path:
+            below = node.get(step)
+            if below is None and ((step[:2] == "f:" and step not in node) or (below := child(node, step)) is None):
+                return None
+            node = below
+    except AttributeError:
+        raise _no_object(step, node) from None
+    if node.__class__ is not dict:
+        raise _no_object(step, node)
     return node
 
 
@@ -228,17 +264,22 @@ def held(root: Node, tree: Node) -> tuple[Node, Node]:
     """Of the members of a root: those that a fieldsV1 tree as it came holds itself, and those below one of its leaves.
 
     The second kind is held only where the leaf is an atomic value; an empty map that got a field looks the same.
+    Raises FieldsError as `child` does.
     """
     exact: Node = {}
     covered: Node = {}
+    respelt: Node | None = None  # made for the first item that is not found as it is: once, for lists may be long
     for step, mine in root.items():
         theirs = tree.get(step)
-        if theirs is None and step[:2] != "f:":
-            theirs = child(tree, step)
-        if theirs is None or step == ".":
+        if theirs is None and step[:2] != "f:" and step != ".":
+            respelt = _respelt(tree) if respelt is None else respelt
+            theirs = respelt.get(step)
+        if step == "." or (theirs is None and step not in tree):
             continue
+        if theirs.__class__ is not dict:
+            raise _no_object(step, theirs)
         below: Node = LEAF
-        if mine and not theirs:
+        if mine and (not theirs or (len(theirs) == 1 and "." in theirs)):
             covered[step] = {name: node for name, node in mine.items() if name != "."}
         elif mine:
             below, under = held(mine, theirs)
@@ -252,20 +293,31 @@ def held(root: Node, tree: Node) -> tuple[Node, Node]:
 
 
 def count(root: Node) -> int:
-    return sum(1 if not node else count(node) + ("." in node) for step, node in root.items() if step != ".")
+    members, nodes = 0, [root]
+    while nodes:
+        for step, node in nodes.pop().items():
+            if step != ".":
+                members += not node or "." in node
+                nodes.append(node)
+    return members
 
 
-def iterate(root: Node, prefix: Steps = ()) -> Iterator[Steps]:
+def iterate(root: Node) -> Iterator[Steps]:
     """Every member in the server's order: at each level the members, then what lies below each."""
-    steps = [step for step in root if step != "."]
-    if len(steps) > 1:
-        steps.sort(key=step_order)
-    for step in steps:
-        if is_member(root[step]):
-            yield (*prefix, step)
-    for step in steps:
-        if root[step]:
-            yield from iterate(root[step], (*prefix, step))
+    nodes: list[tuple[Node, Steps]] = [(root, ())]
+    while nodes:
+        node, prefix = nodes.pop()
+        steps = [step for step in node if step != "."]
+        if len(steps) > 1:
+            steps.sort(key=step_order)
+        below: list[tuple[Node, Steps]] = []
+        for step in steps:
+            child, path = node[step], (*prefix, step)
+            if not child or "." in child:
+                yield path
+            if child:
+                below.append((child, path))
+        nodes += reversed(below)
 
 
 def build(paths: Iterable[Steps]) -> Node:
@@ -281,17 +333,30 @@ def build(paths: Iterable[Steps]) -> Node:
                 below = node[step] = {}
             node = below
         node.setdefault(path[-1], {})["."] = LEAF
-    return _close_all(root)
-
-
-def _close_all(root: Node) -> Node:
-    return {
-        step: LEAF if step == "." or (len(node) == 1 and "." in node) else _close_all(node)
-        for step, node in root.items()
-    }
+    nodes = [root]
+    while nodes:
+        here = nodes.pop()
+        for step, node in here.items():
+            if len(node) == 1 and "." in node:
+                here[step] = LEAF
+            elif node:
+                nodes.append(node)
+    return root
 
 
 def sorted_tree(root: Node) -> Node:
     """A copy in the order in which the server writes fieldsV1."""
-    steps = sorted(root, key=lambda step: (-1,) if step == "." else step_order(step))
-    return {step: sorted_tree(root[step]) for step in steps}
+    return copied(root, key=lambda step: (-1,) if step == "." else step_order(step))
+
+
+def copied(root: Node, key: Callable[[str], Order] | None = None) -> Node:
+    """A copy that shares nothing, its steps sorted by a key where one is given."""
+    made: Node = {}
+    nodes = [(root, made)]
+    while nodes:
+        node, copy = nodes.pop()
+        for step in sorted(node, key=key) if key is not None else node:
+            copy[step] = {}
+            if node[step]:
+                nodes.append((node[step], copy[step]))
+    return made
