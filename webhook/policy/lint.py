@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from webhook.fields.pattern import Pattern
+from webhook.fields.values import NEVER_CLAIMED, NEVER_CLAIMED_METADATA
 from webhook.policy.compiled import Action, Mode, OwnershipRule
 from webhook.policy.drafts import Draft, DraftRule
 from webhook.policy.lint_selectors import namespace_labels, selector_scale, selector_unguarded
@@ -170,30 +171,14 @@ def string_data(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem("string-data", draft_rule.node, path, said)
 
 
-NEVER_CLAIMED = frozenset(
-    {("apiVersion",), ("kind",)}
-    | {
-        ("metadata", name)
-        for name in (
-            "name",
-            "namespace",
-            "uid",
-            "resourceVersion",
-            "generation",
-            "creationTimestamp",
-            "managedFields",
-            "selfLink",
-        )
-    }
-)
-
-
 def never_claimed(draft: Draft) -> Iterator[Problem]:
     """Some fields are the server's own: nobody claims them, and no rule sees them."""
     for draft_rule, rule in _ownerships(draft):
         for index, pattern in enumerate(rule.fields):
             names = tuple(step.value for step in steps(pattern) if step.kind == "field")
-            if names[:1] in NEVER_CLAIMED or names[:2] in NEVER_CLAIMED:
+            if set(names[:1]) & NEVER_CLAIMED or (
+                names[:1] == ("metadata",) and set(names[1:2]) & NEVER_CLAIMED_METADATA
+            ):
                 path = ("ownership", "fields", index)
                 yield draft.problem("never-claimed", draft_rule.node, path, f"no manager ever claims {pattern.text}")
 
