@@ -73,7 +73,7 @@ def thicken(rng: Random, entries: Entries, version: str, managers: Names) -> boo
 
 def _merge(into: dict[str, Any], more: dict[str, Any]) -> None:
     for step, below in more.items():
-        if step in into and not into[step] and below:
+        if step in into and step != "." and bool(into[step]) != bool(below):
             into[step]["."] = {}
         _merge(into.setdefault(step, {}), below)
 

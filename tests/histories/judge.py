@@ -42,6 +42,15 @@ class Truth:
     version: str  # of the objects shown
     writer: Identity  # who it was, shown or not
 
+    @property
+    def holder(self) -> Identity | None:
+        """Whose claim has what was written: the requester's, or the bucket that it was folded into at once (fact 8)."""
+        buckets = [name for name in self.new if name.manager == "ancient-changes" and self.writer not in self.new]
+        for name in buckets:
+            if self.values.written & (self.new[name].paths - self.old.get(name, Held("", NOTHING)).paths):
+                return name
+        return self.requester
+
     def tampered(self) -> dict[Identity, tuple[Paths, Paths]]:
         found: dict[Identity, tuple[Paths, Paths]] = {}
         for name in self.old.keys() | self.new.keys() | self.honest.keys():
@@ -95,8 +104,8 @@ def _requester(seen: Seen, old: Claims, new: Claims, values: Difference) -> Iden
     if me not in new:
         return None
     mine = new[me].paths
-    if seen.honest:
-        mine &= seen.honest.get(me, Held("", NOTHING)).paths
+    if seen.honest is not None:
+        mine &= seen.honest.get(me, Held("", NOTHING)).paths | values.written
     if mine - old.get(me, Held("", NOTHING)).paths:
         return me
     return me if any(holds(seen.kind, mine, path) for path in values.written) else None
@@ -187,7 +196,7 @@ def _elsewhere(seen: Seen, truth: Truth, change: Change) -> Iterator[Finding]:
     if seen.write.subresource == "scale" or not (truth.old or truth.new):
         true = NOTHING
     else:
-        me = truth.requester
+        me = truth.holder
         mine = truth.new.get(me) if me is not None else None
         if mine is not None and mine.version != truth.version:
             return

@@ -174,7 +174,6 @@ AUTOSCALER = Kind(
         "autoscaling/v1": (*_HPA_BOTH, Facet(("spec", "targetCPUUtilizationPercentage"), (50, 60))),
         "autoscaling/v2": (
             *_HPA_BOTH,
-            Facet(("spec", "scaleTargetRef", "name"), ("web", "api")),
             Facet(("spec", "metrics"), ([_CPU], [])),
             Facet(("spec", "behavior", "scaleDown", "stabilizationWindowSeconds"), (0, 300)),
         ),

@@ -150,6 +150,23 @@ def like_a_first_apply(seen: Seen, truth: Truth, change: Change, finding: Findin
     )
 
 
+def empty_map_filled(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
+    """Only below what was an empty map, and held by the requester before and after."""
+    if finding.about != "elsewhere" or truth.requester is None:
+        return False
+    mine = (
+        truth.new.get(truth.requester, Held("", NOTHING)).paths
+        & truth.old.get(truth.requester, Held("", NOTHING)).paths
+    )
+    return all(
+        any(
+            path[:length] in mine and value_at(change.request.old, path[:length]) == {}
+            for length in range(1, len(path))
+        )
+        for path in finding.true ^ finding.said
+    )
+
+
 def impossible_claims(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
     """Only who wrote what: never tampering."""
     if finding.about not in ("elsewhere", "requester", "takeover", "written", "removed"):
@@ -231,6 +248,11 @@ UNDECIDED: Mapping[str, tuple[Callable[[Seen, Truth, Change, Finding], bool], st
     "like a first apply": (
         like_a_first_apply,
         "On an object without claims, before-first-apply put there by hand, on values that exist: as the first apply does.",
+    ),
+    "empty map filled": (
+        empty_map_filled,
+        "What appears in an empty map that the requester claimed already is its own where the map is atomic, and another's "
+        "where it is not (fact 33): no claim moves in either.",
     ),
     "impossible claims stand": (
         impossible_claims,

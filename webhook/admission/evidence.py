@@ -24,8 +24,8 @@ LAST_APPLIED = ("f:metadata", "f:annotations", "f:kubectl.kubernetes.io/last-app
 
 
 def is_open(path: tuple[str, ...]) -> bool:
-    """Whether a path is `.metadata` or one of its fields, whose parts every schema lets be claimed one by one."""
-    return path[0] == "f:metadata" and len(path) <= 2
+    """Whether schemas let the parts of a path be claimed one by one: spec, status, data, metadata and its fields."""
+    return path in (("f:spec",), ("f:status",), ("f:data",)) or (path[0] == "f:metadata" and len(path) <= 2)
 
 
 @dataclass(slots=True)

@@ -69,12 +69,12 @@ def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, 
     write took from everybody.
     """
     updates = sum(identity.operation == "Update" for identity in evidence.old_claims)
-    if me is not None and me not in evidence.old_claims and me in evidence.new_claims:
+    if me is None or me not in evidence.old_claims:
         updates += 1
     if updates <= MAX_UPDATE_CLAIMS:
         return ()
     found: list[Identity] = []
-    buckets = [change for change in evidence.changes.values() if change.new is not None and _is_bucket(change.identity)]
+    buckets = [change for change in evidence.changes.values() if change.new is not None and is_bucket(change.identity)]
     for bucket in buckets:
         folded = [
             change
@@ -83,21 +83,22 @@ def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, 
             and change.identity.operation == "Update"
             and change.identity.api_version == bucket.identity.api_version
         ]
-        if folded and _folds(evidence, bucket, folded):
+        if folded and _folds(evidence, bucket, folded, me):
             found += [bucket.identity, *(change.identity for change in folded)]
     return tuple(found)
 
 
-def _is_bucket(identity: Identity) -> bool:
+def is_bucket(identity: Identity) -> bool:
     return identity.manager == ANCIENT and identity.operation == "Update" and not identity.subresource
 
 
-def _folds(evidence: Evidence, bucket: ClaimChange, folded: list[ClaimChange]) -> bool:
+def _folds(evidence: Evidence, bucket: ClaimChange, folded: list[ClaimChange], me: Identity | None) -> bool:
+    """Whether the bucket gained what the others held. Within one second the new claim may be among the oldest."""
     held = bucket.old.fields if bucket.old is not None else EMPTY
     for change in folded:
         held = held | change.lost
     now = bucket.new.fields if bucket.new is not None else EMPTY
-    if now - held:
+    if now - held and (me in evidence.new_claims or not all(map(evidence.wrote, now - held))):
         return False
     return all(evidence.differs(path) for path in held - now)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from webhook.admission.evidence import LAST_APPLIED, Evidence
-from webhook.admission.explanations import ancient_changes, migration, schema_change
+from webhook.admission.explanations import ancient_changes, is_bucket, migration, schema_change
 from webhook.fields import (
     ABSENT,
     Claim,
@@ -112,9 +112,12 @@ def update(evidence: Evidence) -> Outcome:
     explained: Explained = {}
     tampering = list(_altered(evidence, None))
     changes = dict(evidence.changes)
+    holder = me  # of what was written: a new claim may have been folded at once
     for identity in ancient_changes(evidence, me):
         explained[identity] = ("ancient-changes",)
         changes.pop(identity, None)
+        if is_bucket(identity) and me not in evidence.new_claims:
+            holder = identity
     for change in changes.values():
         left = _residue(evidence, change, me, explained)
         if left.gained or left.lost:
@@ -122,8 +125,8 @@ def update(evidence: Evidence) -> Outcome:
     if evidence.request.subresource and tampering:  # the server takes no claims from a body sent to a subresource
         explained.update({left.identity: ("another-webhook",) for left in tampering})
         tampering = []
-    foreign = _foreign(evidence, me)
-    return Outcome(Requester(me), tuple(tampering), _elsewhere(evidence, me, foreign), foreign, explained)
+    foreign = _foreign(evidence, holder)
+    return Outcome(Requester(me), tuple(tampering), _elsewhere(evidence, holder, foreign), foreign, explained)
 
 
 def _migrated(evidence: Evidence, moved: Migration) -> Outcome:
@@ -143,6 +146,7 @@ def _updater(evidence: Evidence) -> Identity | None:
         identity
         for identity in evidence.new_claims
         if identity.operation == "Update"
+        and not is_bucket(identity)
         and identity.subresource == request.subresource
         and identity.api_version == request.requested_version
         and (identity in evidence.holdings or _gained(evidence, identity))
