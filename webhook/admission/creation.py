@@ -22,7 +22,12 @@ def understand_creation(request: Request, claims: ManagedFields) -> Change:
     """Who created the object, and which claims are not the creator's: those are forged."""
     creator = _creator(request, claims)
     forged = tuple(
-        Tampering(identity, claim.fields, EMPTY) for identity, claim in claims.items() if identity != creator
+        Tampering(identity, fields, EMPTY)
+        for identity, claim in claims.items()
+        if (
+            fields := claim.fields if identity != creator else FieldSet.from_paths(filter(_never_claimed, claim.fields))
+        )
+        or identity != creator
     )
     return Change(
         request=request,

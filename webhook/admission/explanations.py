@@ -83,7 +83,7 @@ def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, 
             and change.identity.operation == "Update"
             and change.identity.api_version == bucket.identity.api_version
         ]
-        if folded and _folds(evidence, bucket, folded, me):
+        if (folded or me not in evidence.new_claims) and _folds(evidence, bucket, folded, me):
             found += [bucket.identity, *(change.identity for change in folded)]
     return tuple(found)
 

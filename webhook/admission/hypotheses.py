@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from webhook.admission.cap import folded_at_once, swallowed
 from webhook.admission.evidence import LAST_APPLIED, Evidence
 from webhook.admission.explanations import ancient_changes, is_bucket, migration, schema_change
 from webhook.fields import (
@@ -112,11 +113,11 @@ def update(evidence: Evidence) -> Outcome:
     explained: Explained = {}
     tampering = list(_altered(evidence, None))
     changes = dict(evidence.changes)
-    holder = me  # of what was written: a new claim may have been folded at once
-    for identity in ancient_changes(evidence, me):
+    holder = folded_at_once(evidence, me) or me  # of what was written
+    for identity in (*ancient_changes(evidence, me), *swallowed(evidence, me)):
         explained[identity] = ("ancient-changes",)
         changes.pop(identity, None)
-        if is_bucket(identity) and me not in evidence.new_claims:
+        if is_bucket(identity) and identity in evidence.new_claims and me not in evidence.new_claims:
             holder = identity
     for change in changes.values():
         left = _residue(evidence, change, me, explained)
@@ -232,8 +233,11 @@ def _undroppable(evidence: Evidence, change: ClaimChange) -> FieldSet:
 
 
 def _dropped(evidence: Evidence, mine: Claim | None, path: FieldPath) -> bool:
-    if evidence.new_value(path) is ABSENT or (mine is not None and mine.reaches(path)):
+    value = evidence.new_value(path)
+    if value is ABSENT or (mine is not None and mine.reaches(path)):
         return True
+    if isinstance(value, dict | list):
+        return True  # kept for its parts, which may be nobody's
     if path[0] != "f:metadata":
         return True  # gone, and defaulted anew
     return any(claim.reaches(path) or _leaf_above(claim, path) for claim in evidence.new_claims.values())
