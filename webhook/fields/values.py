@@ -117,6 +117,9 @@ def compare(
     return walk.result()
 
 
+_NONE: frozenset[str] = frozenset()
+
+
 @dataclass(slots=True)
 class _Walk:
     """Collects paths while both objects are walked together."""
@@ -143,8 +146,7 @@ class _Walk:
         if old is new or (old == new and (same(old, new) if self.strict else _identical(old, new))):
             return
         if isinstance(old, dict) and isinstance(new, dict) and old and new:
-            for name in old.keys() | new.keys():
-                self.compare(old.get(name, ABSENT), new.get(name, ABSENT), (*path, field_step(name)))
+            self.members(old, new, path, _NONE)
         elif (isinstance(old, list) and (isinstance(new, list) or new is ABSENT)) or (
             isinstance(new, list) and old is ABSENT
         ):

@@ -125,6 +125,36 @@ class ManagerMatcher:
         return self.matches_claim(requester.identity)
 
 
+class Managers:
+    """A list of matchers, asked by name: a long list costs no more than a short one once a name is known."""
+
+    __slots__ = ("_by_name", "matchers")
+
+    def __init__(self, matchers: tuple[ManagerMatcher, ...]) -> None:
+        self.matchers = matchers
+        self._by_name: dict[str, tuple[ManagerMatcher, ...]] = {}
+
+    def named(self, manager: str) -> tuple[ManagerMatcher, ...]:
+        """The matchers whose glob means a name."""
+        found = self._by_name.get(manager)
+        if found is None:
+            found = tuple(matcher for matcher in self.matchers if matcher.manager.matches(manager))
+            if len(self._by_name) >= _KNOWN_NAMES:  # names are free text: anybody may send new ones
+                self._by_name.clear()
+            self._by_name[manager] = found
+        return found
+
+    def mean(self, requester: Requester, user: User) -> bool:
+        """Whether any of them means a requester who is known by name."""
+        identity = requester.identity
+        return identity is not None and any(
+            matcher.matches_requester(requester, user) for matcher in self.named(identity.manager)
+        )
+
+
+_KNOWN_NAMES = 1024
+
+
 def any_claim(matchers: Iterable[ManagerMatcher], identity: Identity) -> bool:
     """Whether any of the matchers means a claim."""
     for matcher in matchers:  # noqa: SIM110 (twice as fast, and asked for each claim of each request)
@@ -214,6 +244,10 @@ class WritersRule:
     deny: tuple[ManagerMatcher, ...]
     allow: tuple[ManagerMatcher, ...] | None
     bind: tuple[Binding, ...]
+    allowed: Managers = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "allowed", Managers(self.allow or ()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,19 +111,14 @@ def _shared(
     claims = facts.change.new_claims
     if not facts.gainers and rule.on_share is not Action.RELEASE:
         return {}
-    pairs = {
-        (change.identity, other) if change.identity in owners else (other, change.identity)
-        for change in facts.gainers
-        if change.identity in claims
-        for other in claims
-        if (other in owners) != (change.identity in owners)
-    }
+    here = [owner for owner in owners if owner in claims]
+    pairs: set[tuple[Identity, Identity]] = set()
+    for change in facts.gainers:
+        pairs.update(_pairs(change.identity, here, facts))
     me = facts.change.requester.identity
-    standing = rule.on_share is Action.RELEASE and me is not None and me in claims
+    standing = rule.on_share is Action.RELEASE and me is not None
     if standing and me is not None:
-        pairs |= {
-            (me, other) if me in owners else (other, me) for other in claims if (other in owners) != (me in owners)
-        }
+        pairs.update(_pairs(me, here, facts))
     found: dict[Identity, tuple[FieldSet, set[Identity]]] = {}
     for owner, other in sorted(pairs):
         paths = facts.shared(owner, other, standing=standing and me in (owner, other))
@@ -131,6 +126,14 @@ def _shared(
             before, holders = found.get(other, (EMPTY, set()))
             found[other] = (before | paths if before else paths, holders | {owner})
     return found
+
+
+def _pairs(one: Identity, owners: list[Identity], facts: Facts) -> Iterable[tuple[Identity, Identity]]:
+    """An owner's claim with each claim that is none, where one of the two is given."""
+    claims = facts.change.new_claims
+    if one in owners:
+        return [(one, other) for other in claims if other not in owners]
+    return [(owner, one) for owner in owners] if one in claims else []
 
 
 def ghosts(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> Iterator[Event]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from webhook.policy.compiled import Action, Event, ManagerMatcher, Policy, WritersRule
+from webhook.policy.compiled import Action, Event, Policy, WritersRule
 from webhook.policy.facts import Facts
 
 
@@ -19,10 +19,10 @@ def writers(policy: Policy, rule: WritersRule, facts: Facts) -> Iterator[Event]:
         return
     user = change.request.user
     named = facts.only_status
-    deny = [m for m in rule.deny if not named or m.subresource]
-    if any(matcher.matches_requester(change.requester, user) for matcher in deny):
+    deny = rule.deny if not named else tuple(matcher for matcher in rule.deny if matcher.subresource)
+    if deny and any(matcher.matches_requester(change.requester, user) for matcher in deny):
         yield Event("writer", policy, rule.name, Action.DENY, owner=str(identity), note="denied by name")
-    elif rule.allow is not None and not named and not _allowed(rule.allow, facts):
+    elif rule.allow is not None and not named and not rule.allowed.mean(change.requester, user):
         yield Event(
             "writer", policy, rule.name, Action.DENY, owner=str(identity), note="not among the managers allowed"
         )
@@ -30,8 +30,3 @@ def writers(policy: Policy, rule: WritersRule, facts: Facts) -> Iterator[Event]:
         if binding.manager.matches_claim(identity) and not binding.manager.subjects.match(user):
             note = f"only {binding.manager.subjects} may write as {binding.manager.manager.text}"
             yield Event("impersonation", policy, rule.name, Action.DENY, owner=str(identity), note=note)
-
-
-def _allowed(allow: tuple[ManagerMatcher, ...], facts: Facts) -> bool:
-    change = facts.change
-    return any(matcher.matches_requester(change.requester, change.request.user) for matcher in allow)
