@@ -120,7 +120,7 @@ def update(evidence: Evidence) -> Outcome:
         if is_bucket(identity) and identity in evidence.new_claims and me not in evidence.new_claims:
             holder = identity
     for change in changes.values():
-        left = _residue(evidence, change, me, explained)
+        left = _residue(evidence, change, holder, explained)
         if left.gained or left.lost:
             tampering.append(left)
     if evidence.request.subresource and tampering:  # the server takes no claims from a body sent to a subresource
