@@ -90,6 +90,10 @@ class Evidence:
             return old is not new
         return not same(old, new)
 
+    def held_by(self, identity: Identity | None) -> FieldSet:
+        """What a claim holds of what was written."""
+        return self.holdings.get(identity, EMPTY) if identity is not None else EMPTY
+
     def _holdings(self) -> Iterator[tuple[Identity, FieldSet]]:
         written = self.comparison.written.root
         if not written:

@@ -185,13 +185,13 @@ def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, expla
             lost = lost - hidden
         if identity == me:
             gained = FieldSet.from_paths(path for path in gained if evidence.shows(identity, path))
-    if identity == me and gained:
+    if identity == me and (gained := gained - evidence.comparison.written):
         gained = FieldSet.from_paths(path for path in gained if not evidence.wrote(path))
         stripped = FieldSet.from_paths(path for path in gained if evidence.absent(path))
         if stripped:  # written, then dropped by a webhook, or by the server as a feature that is off
             explained[identity] = (*explained.get(identity, ()), "another-webhook")
             gained = gained - stripped
-    if lost:
+    if lost and (lost := lost - evidence.comparison.removed - evidence.held_by(me)):
         lost = FieldSet.from_paths(path for path in lost if not _taken(evidence, path, me))
     return Tampering(identity, gained, lost)
 
@@ -299,5 +299,4 @@ def _elsewhere(evidence: Evidence, me: Identity | None, foreign: FieldSet) -> Fi
         return EMPTY
     if me is not None and me in evidence.new_claims and not evidence.comparable(me):
         return EMPTY
-    mine = evidence.holdings.get(me, EMPTY) if me is not None else EMPTY
-    return (evidence.comparison.written - mine) | foreign
+    return (evidence.comparison.written - evidence.held_by(me)) | foreign
