@@ -11,6 +11,7 @@ from webhook.admission.decision import Cause, Decision, Result, Would
 from webhook.admission.review import BadCall, Review
 from webhook.admission.understand import understand
 from webhook.fields import Change, FieldsError, Request
+from webhook.fields.errors import TooDeep
 from webhook.policy.compiled import Event, Mode, Verdict
 from webhook.policy.evaluate import Phase, evaluate
 from webhook.policy.policyset import PolicySet
@@ -28,10 +29,10 @@ def decide(policies: PolicySet, review: Review, phase: Phase, cap: Mode = Mode.E
     try:
         change = understand(request)
         verdict = evaluate(policies, change, phase)
+    except (RecursionError, TooDeep):
+        return _too_deep(policies, request, cap)
     except FieldsError as error:
         raise BadCall(400, "unreadable-claims", error.message) from None
-    except RecursionError:
-        return _too_deep(policies, request, cap)
     return soften(verdict, change, cap)
 
 

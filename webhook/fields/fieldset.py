@@ -59,6 +59,8 @@ class FieldSet:
         return self._root
 
     def __or__(self, other: FieldSet) -> FieldSet:
+        if not (self._root and other._root):
+            return self if self._root else other
         try:
             return FieldSet.of(trie.union(self._root, other._root))
         except RecursionError:
@@ -71,6 +73,8 @@ class FieldSet:
             raise TooDeep from None
 
     def __sub__(self, other: FieldSet) -> FieldSet:
+        if not (self._root and other._root):
+            return self
         try:
             return FieldSet.of(trie.difference(self._root, other._root))
         except RecursionError:

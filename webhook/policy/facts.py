@@ -126,7 +126,7 @@ class Facts:
         """The claims, old and new, and the requester's, that are an owner's by name."""
         found = self._known.get(("claims", id(owners)))
         if found is None:
-            named = frozenset(identity for identity in self._identities if any_claim(owners, identity))
+            named = frozenset([identity for identity in self._identities if any_claim(owners, identity)])
             found = self._known["claims", id(owners)] = (owners, named)
         claims: frozenset[Identity] = found[1]
         return claims
@@ -169,7 +169,7 @@ class Facts:
             old_mine, old_theirs = change.old_claims.get(owner), change.old_claims.get(other)
             if both and old_mine is not None and old_theirs is not None:
                 both = both - old_theirs.held_of(old_mine.held_of(both))
-        return FieldSet.from_paths(path for path in both if _is_value(path, mine, theirs)) if both else EMPTY
+        return FieldSet.from_paths([path for path in both if _is_value(path, mine, theirs)]) if both else EMPTY
 
     def is_owner(self, owners: tuple[ManagerMatcher, ...]) -> bool:
         """Whether the requester is an owner, by name and user."""
