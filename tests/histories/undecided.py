@@ -167,6 +167,18 @@ def empty_map_filled(seen: Seen, truth: Truth, change: Change, finding: Finding)
     )
 
 
+def list_without_claimed_items(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
+    """Only where a list with keys, that no claim shows the items of, was written and is claimed as a list."""
+    if finding.about not in ("requester", "elsewhere", "takeover", "removed", "written"):
+        return False
+    return any(
+        names in seen.kind.keyed or names in seen.kind.sets
+        for path in truth.values.written
+        if path[-1][:2] == "f:" and isinstance(value_at(change.request.new, path), list)
+        for names in [tuple(step[2:] for step in path if step[:2] == "f:")]
+    )
+
+
 def impossible_claims(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
     """Only who wrote what: never tampering."""
     if finding.about not in ("elsewhere", "requester", "takeover", "written", "removed"):
@@ -253,6 +265,11 @@ UNDECIDED: Mapping[str, tuple[Callable[[Seen, Truth, Change, Finding], bool], st
         empty_map_filled,
         "What appears in an empty map that the requester claimed already is its own where the map is atomic, and another's "
         "where it is not (fact 33): no claim moves in either.",
+    ),
+    "list without claimed items": (
+        list_without_claimed_items,
+        "A list that is claimed while none of its items is looks atomic: a change of an unclaimed item looks like the "
+        "claimant's new list.",
     ),
     "impossible claims stand": (
         impossible_claims,
