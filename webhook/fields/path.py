@@ -21,7 +21,7 @@ from webhook.fields.steps import field_step, index_step, key_step, normal, step_
 _PLAIN = re.compile(r"[\w-]+", re.ASCII)
 _NAME = re.compile(r"[^.\[\]]+")
 _KEY_NAME = re.compile(r"[^=,\[\]\"]+")
-_INDEX = re.compile(r"-?[0-9]{1,18}(?=\])")
+_INDEX = re.compile(r"-?[0-9]+(?=\]|$)")
 _DECODER = json.JSONDecoder()
 IN_BRACKETS = 'in brackets stand keys (name="app"), a member (="x"), an index, "a name" or *'
 _FLAT = (("metadata", "labels"), ("metadata", "annotations"))
@@ -66,12 +66,14 @@ def _field(text: str, at: int, *, flat: bool) -> tuple[Token, int]:
 
 def _bracket(text: str, at: int) -> tuple[Token, int]:
     start = at + 1
-    if text.startswith("*]", start):
-        return Token("any", None, start), start + 2
+    if text.startswith("*]", start) or text[start:] == "*":
+        return Token("any", None, start), _close(text, start + 1)
     if text.startswith("]", start):
         return Token("keys", {}, start), start + 1
     if (index := _INDEX.match(text, start)) is not None:
-        return Token("index", int(index.group()), start), index.end() + 1
+        if len(index.group()) > 20 or not -(1 << 63) <= int(index.group()) < 1 << 63:
+            raise FieldsError("an index has at most 64 bits", text, start)
+        return Token("index", int(index.group()), start), _close(text, index.end())
     if text.startswith("=", start):
         value, end = _json(text, start + 1)
         return Token("value", value, start), _close(text, end)

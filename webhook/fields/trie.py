@@ -210,12 +210,12 @@ def _exchange(old: Node, new: Node) -> tuple[Node, Node]:
                 for into, node in ((gained, more), (lost, less)):
                     if (rest := _closed(node)) is not None:
                         into[step] = rest
+        elif was.__class__ is not now.__class__:
+            raise TypeError
         elif was or now:
             for into, a, b in ((gained, now, was), (lost, was, now)):
                 if (rest := _subtract_nodes(a, b)) is not None:
                     into[step] = rest
-        elif was.__class__ is not now.__class__:
-            raise TypeError
     for step, was in old.items():
         if step not in new:
             lost[step] = was

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from webhook.fields import trie
 from webhook.fields.claims import ManagedFields
 from webhook.fields.fieldset import EMPTY, FieldSet
-from webhook.fields.steps import canonical_step, field_step, key_step, step_value, value_step
+from webhook.fields.steps import canonical_step, field_step, key_step, normal, step_value, value_step
 
 Steps: TypeAlias = tuple[str, ...]
 
@@ -77,7 +77,7 @@ def value_at(value: Any, path: Iterable[str]) -> Any:
         elif kind == "k:":
             found = [item for item in value if _has_keys(item, wanted)]
         else:
-            found = [item for item in value if same(item, wanted)]
+            found = [item for item in value if _is(item, wanted)]
         if not found:
             return ABSENT
         value = found[0] if len(found) == 1 else found
@@ -85,7 +85,12 @@ def value_at(value: Any, path: Iterable[str]) -> Any:
 
 
 def _has_keys(item: Any, keys: dict[str, Any]) -> bool:
-    return isinstance(item, dict) and all(name in item and same(item[name], value) for name, value in keys.items())
+    return isinstance(item, dict) and all(name in item and _is(item[name], value) for name, value in keys.items())
+
+
+def _is(value: Any, wanted: Any) -> bool:
+    """Whether a value is the one that a canonical step names: large numbers stand there as the server reads them."""
+    return same(value, wanted) if value.__class__ is str else same(normal(value), wanted)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -110,7 +115,7 @@ def compare(
     walk = _Walk(tuple(claims), strict="." in str(new.get("apiVersion", ".")).partition("/")[0])
     skipped = NEVER_CLAIMED if status else NEVER_CLAIMED | {"status"}
     for name in old.keys() | new.keys():
-        if name == "metadata":
+        if name == "metadata" and all(isinstance(value.get(name, {}), dict) for value in (old, new)):
             walk.members(old.get(name), new.get(name), ("f:metadata",), NEVER_CLAIMED_METADATA)
         elif name not in skipped:
             walk.compare(old.get(name, ABSENT), new.get(name, ABSENT), (field_step(name),))
@@ -161,6 +166,11 @@ class _Walk:
                 self._collect(value, (*path, field_step(name)), self.removed)
             if not (isinstance(new, dict) and not new):
                 self._collect(new, path, self.written)
+        elif isinstance(old, list) and new is not ABSENT:
+            for step, was in (self._items(old, path) or {}).items():
+                self.removed.append((*path, step))
+                self._below(was, (*path, step), self.removed)
+            self._collect(new, path, self.written)
         elif new is ABSENT:
             self._collect(old, path, self.removed)
         else:
@@ -215,10 +225,10 @@ class _Walk:
         keys = [[item.get(name, ABSENT) for name in names] for item in old]
         if keys != [[item.get(name, ABSENT) for name in names] for item in new]:
             return False
-        if len({repr(key) for key in keys}) != len(keys):
+        if [ABSENT] * len(names) in keys or len({repr(key) for key in keys}) != len(keys):
             return False
         for was, now in zip(old, new, strict=True):
-            if was != now:
+            if was != now or self.strict:
                 step = key_step({name: was[name] for name in names if name in was})
                 self.compare(was, now, (*path, step))
         return True
@@ -237,6 +247,8 @@ class _Walk:
             if not keys and isinstance(item, dict | list):
                 return None
             step = key_step({name: item[name] for name in keys if name in item}) if keys else value_step(item)
+            if step == "k:{}":  # an item without any key: the server refuses to pair such a list
+                return None
             items.setdefault(step, []).append(item)
         return items
 
