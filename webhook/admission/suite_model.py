@@ -82,10 +82,6 @@ class Expectation:
     message: tuple[str, ...]
     warnings: tuple[str, ...]
 
-    @property
-    def empty(self) -> bool:
-        return self.allowed is None and self.events is None and not self.message and not self.warnings
-
 
 @dataclass(frozen=True, slots=True)
 class Case:

@@ -220,7 +220,7 @@ class _Reader:
                 "only a denial has a message",
                 "expect warnings, or allowed: false",
             )
-        if found.empty:
+        if not expect.table.entries:
             self.notes.report(
                 "expects-nothing", case.place("expect"), "the case expects nothing", f"add one of {', '.join(_EXPECT)}"
             )

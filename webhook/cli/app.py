@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import click
 
 OK, FOUND, USAGE, UNREACHED, UNLOADABLE = range(5)
 """Exit codes: fine; found something; wrong use; cluster not reached; policies do not load."""
+_COMPLETE = "_FIELDWARDEN_COMPLETE"
 _INTERRUPTED, _BROKEN_PIPE = 130, 141  # 128 and the signal's number, as in a shell
 
 COMMANDS = {
@@ -87,9 +89,18 @@ def app() -> None:
 
 def run(arguments: Sequence[str] | None) -> int:
     """Runs a command; returns its exit code. What goes wrong is told in a line, never by a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal's encoding lacks is spelt out
+            stream.reconfigure(errors="backslashreplace")
+    if _COMPLETE in os.environ:  # a shell asks for completions
+        app.main(prog_name=_called(), complete_var=_COMPLETE)
     try:
-        code = app.main(arguments, prog_name=_called(), standalone_mode=False)
-        sys.stdout.flush()
+        # not app.main(): that ends with 1, which says "found something", when the reader of a pipe has gone
+        with app.make_context(_called(), list(sys.argv[1:] if arguments is None else arguments)) as context:
+            app.invoke(context)
+        return _flushed(OK)
+    except click.exceptions.Exit as done:
+        return _flushed(done.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return USAGE
@@ -100,15 +111,23 @@ def run(arguments: Sequence[str] | None) -> int:
         click.echo("Aborted.", err=True)
         return _INTERRUPTED
     except BrokenPipeError:
-        _hush()
-        return _BROKEN_PIPE
-    return code if isinstance(code, int) else OK
+        return _hushed()
+
+
+def _flushed(code: int) -> int:
+    """An exit code, once all output is out."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _hushed()
+    return code
 
 
 def _called() -> str:
     return "kubectl fieldwarden" if Path(sys.argv[0]).name == "kubectl-fieldwarden" else "fieldwarden"
 
 
-def _hush() -> None:
+def _hushed() -> int:
     """Nobody reads any more: what is still in the buffer goes nowhere, without complaint at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _BROKEN_PIPE

@@ -35,14 +35,14 @@ _POLICIES = click.Path(path_type=Path, exists=True)
 def review(file: Path, policies: tuple[Path, ...], phase: str, mode: str, output: str, no_color: bool) -> None:
     """Answer one AdmissionReview as the server would send the answer.
 
-    The review comes from a file, or from standard input with `-`; an API server's audit log or a webhook's own log
-    may hold such. Policies keep their own modes, which --mode caps: a policy in Audit denies nothing here either.
+    The review comes from a file, or from standard input with `-`. Policies keep their own modes, which --mode caps: a
+    policy in Audit denies nothing here either, and the answer's audit annotations say what it found.
 
     \b
     Examples:
       fieldwarden review review.json --policies policies/
       fieldwarden review review.json --policies policies/ -o table
-      fieldwarden review scale.json --policies policies/ --phase mutate < /dev/null
+      fieldwarden review scale.json --policies policies/ --phase mutate
 
     Exit codes: 0 allowed, 1 denied, 2 the review cannot be read, 4 the policies do not load.
     """
@@ -76,7 +76,7 @@ def _load(paths: tuple[Path, ...]) -> PolicySet:
 
 
 def _print(answer: Answer, *, color: bool) -> None:
-    from webhook.report.tables import Cell, print_table
+    from webhook.report.tables import Cell, table
 
     decision, asked = answer.decision, answer.review
     resource = f"{asked.resource.resource}/{asked.subresource}" if asked.subresource else asked.resource.resource
@@ -94,7 +94,7 @@ def _print(answer: Answer, *, color: bool) -> None:
             )
             for result in decision.results
         ]
-        print_table(("Event", "Policy/rule", "Mode", "Wants", "Paths"), rows, color=color)
+        click.echo(table(("Event", "Policy/rule", "Mode", "Wants", "Paths"), rows, color=color), color=color)
     for warning in decision.warnings:
         click.echo(f"Warning: {warning}")
     if decision.message:

@@ -67,7 +67,7 @@ def _write_junit(path: Path, reports: Sequence[SuiteReport]) -> None:
 
 
 def _print(reports: Sequence[SuiteReport], *, color: bool) -> None:
-    from webhook.report.tables import Cell, print_table
+    from webhook.report.tables import Cell, table
 
     passed, failed = Cell("passed", "green"), Cell("failed", "bold red")
     rows = [
@@ -76,7 +76,7 @@ def _print(reports: Sequence[SuiteReport], *, color: bool) -> None:
         for case in report.cases
     ]
     if rows:
-        print_table(("Suite", "Case", "Outcome"), rows, color=color)
+        click.echo(table(("Suite", "Case", "Outcome"), rows, color=color), color=color)
     for report in reports:
         for problem in report.problems:
             click.echo(str(problem))

@@ -1,7 +1,10 @@
-"""Tables on a terminal or in a file: as wide as the one, and unbroken in the other."""
+"""Tables as text: as wide as the terminal, and unbroken where there is none."""
 
 from __future__ import annotations
 
+import io
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-_UNBOUNDED = 500  # where no terminal says how wide a line may be
+_UNBOUNDED = 1000  # where no terminal says how wide a line may be
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +24,26 @@ class Cell:
     style: str = ""
 
 
-def print_table(headers: Sequence[str], rows: Iterable[Sequence[Cell | str]], *, color: bool) -> None:
-    """Prints rows under headers to standard output. Texts are printed as they are, never as markup."""
-    console = Console(no_color=not color, highlight=False)
-    if not console.is_terminal:
-        console = Console(no_color=True, highlight=False, width=_UNBOUNDED)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+def table(headers: Sequence[str], rows: Iterable[Sequence[Cell | str]], *, color: bool) -> str:
+    """Rows under headers. Texts stand as they are, never as markup.
+
+    >>> print(table(("Case", "Outcome"), [("one", Cell("passed", "green")), ("[two]", "failed")], color=False))
+    Case    Outcome
+    ───────────────
+    one     passed
+    [two]   failed
+    """
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1))
     for header in headers:
-        table.add_column(header, overflow="fold")
+        made.add_column(header, overflow="fold")
     for row in rows:
-        table.add_row(*(_text(cell) for cell in row))
-    console.print(table)
+        made.add_row(*(_text(cell) for cell in row))
+    buffer = io.StringIO()
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNBOUNDED
+    Console(
+        file=buffer, width=width, color_system="standard" if color else None, force_terminal=color, highlight=False
+    ).print(made)
+    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines())
 
 
 def _text(cell: Cell | str) -> Text:

@@ -1,0 +1,79 @@
+"""The command line as a process: standard input, broken pipes, and how long it takes to start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+MAIN = "import sys; from webhook.cli import main; sys.exit(main())"
+REVIEW = ROOT / "tests" / "reviews" / "kubectl-edit.json"
+
+
+def run(*arguments: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", MAIN, *arguments]
+    return subprocess.run(command, input=stdin, capture_output=True, cwd=ROOT, check=False, timeout=60)
+
+
+def test_standard_input_is_linted() -> None:
+    done = run("lint", "-", stdin=(ROOT / "policies" / "gitops-owns-labels" / "policy.yaml").read_bytes())
+    assert done.returncode == 0, done.stdout
+    assert done.stdout == b"1 policy, no problems.\n"
+
+
+def test_standard_input_that_is_no_policy_is_told_by_name() -> None:
+    done = run("lint", "-", stdin=b"\xff\xfe{}")
+    assert done.returncode == 1
+    assert done.stdout.startswith(b"<stdin>:1:1: error: the file is UTF-16")
+
+
+def test_standard_input_is_reviewed() -> None:
+    done = run("review", "-", "--policies", "policies", stdin=REVIEW.read_bytes())
+    assert done.returncode == 0, done.stderr
+    assert b'"allowed": true' in done.stdout and b"guard-everything-flux-applies" in done.stdout
+
+
+def test_output_to_a_file_has_no_colours() -> None:
+    done = run("test", "policies/gitops-owns-labels")
+    assert done.returncode == 0, done.stdout
+    assert b"passed" in done.stdout and b"\x1b[" not in done.stdout
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    command = [sys.executable, "-c", MAIN, "schema"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        told = process.stderr.read()
+        assert process.wait(30) == 141
+    assert told == b""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (("--help",), {"yaml", "pydantic", "rich", "flask", "cryptography", "kubernetes", "webhook.policy"}),
+        (("lint", "policies"), {"flask", "gunicorn", "rich", "jsonpatch", "cryptography", "kubernetes"}),
+        (("review", str(REVIEW), "--policies", "policies"), {"flask", "gunicorn", "rich", "cryptography"}),
+        (("test", "policies", "-o", "json"), {"flask", "gunicorn", "rich", "cryptography", "kubernetes"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_command_imports_only_what_it_needs(arguments: tuple[str, ...], unwanted: set[str]) -> None:
+    code = f"import sys; from webhook.cli import main; main({arguments!r}); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, cwd=ROOT, check=True, timeout=60)
+    assert not unwanted & set(done.stderr.decode().split())
+
+
+def test_help_is_quick() -> None:
+    """Well below a third of a second; the fastest of several, since other programs run on this machine too."""
+    taken = []
+    for _ in range(5):
+        begin = time.perf_counter()
+        assert run("--help").returncode == 0
+        taken.append(time.perf_counter() - begin)
+    assert min(taken) < 0.3
