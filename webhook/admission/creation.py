@@ -5,6 +5,7 @@ from __future__ import annotations
 from webhook.fields import (
     ABSENT,
     Change,
+    Claim,
     FieldPath,
     FieldSet,
     Identity,
@@ -22,12 +23,9 @@ def understand_creation(request: Request, claims: ManagedFields) -> Change:
     """Who created the object, and which claims are not the creator's: those are forged."""
     creator = _creator(request, claims)
     forged = tuple(
-        Tampering(identity, fields, EMPTY)
+        Tampering(identity, _forged(claim, mine=identity == creator), EMPTY)
         for identity, claim in claims.items()
-        if (
-            fields := claim.fields if identity != creator else FieldSet.from_paths(filter(_never_claimed, claim.fields))
-        )
-        or identity != creator
+        if identity != creator or _forged(claim, mine=True)
     )
     return Change(
         request=request,
@@ -41,6 +39,11 @@ def understand_creation(request: Request, claims: ManagedFields) -> Change:
         takeover={},
         tampering=forged,
     )
+
+
+def _forged(claim: Claim, *, mine: bool) -> FieldSet:
+    """What of a claim came in the body: all of it, or of the creator's what the server never puts into a claim."""
+    return FieldSet.from_paths(path for path in claim.fields if _never_claimed(path)) if mine else claim.fields
 
 
 def _creator(request: Request, claims: ManagedFields) -> Identity | None:
