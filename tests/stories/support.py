@@ -1,0 +1,199 @@
+"""What the stories are told in: an object on a real API server, writes to it, and what came of each.
+
+A write returns an Answer, which says what its client saw, what fieldwarden recorded, and whether anything was stored:
+
+    story.kubectl("label deployment web team=mine --overwrite").denied("change flux-owns/applied .metadata.labels.team")
+    assert story.owners(".metadata.labels.team") == ["kustomize-controller (Apply)"]
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shlex
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from kubernetes import client, config
+
+from tests.stories.server import Server
+from webhook.fields import ABSENT, FieldPath, ManagedFields, value_at
+from webhook.sandbox import Reply, Sandbox
+
+Object = dict[str, Any]
+FLUX = "kustomize-controller"
+APPLY = "application/apply-patch+yaml"
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one write. Events read `kind policy/rule path path`."""
+
+    ok: bool
+    told: str  # all that the client was shown
+    refused: list[str]  # events that refused it
+    found: list[str]  # events that were recorded only
+    causes: list[str]  # paths of details.causes, where the client shows them
+    stored: bool  # whether the object is another than before
+
+    def allowed(self) -> Self:
+        """It passed, and nobody found anything amiss."""
+        return self.recorded()
+
+    def recorded(self, *events: str) -> Self:
+        """It passed, and this was found."""
+        assert self.ok, self.told
+        assert (self.refused, self.found) == ([], list(events))
+        return self
+
+    def denied(self, *events: str) -> Self:
+        """The client was told of all of this, nothing else refused it, and nothing was stored."""
+        assert not self.ok, f"it passed: {self.told}"
+        assert self.refused == list(events), self.told
+        assert "denied the request" in self.told
+        assert not self.stored
+        for event in events:
+            _, rule, *paths = event.split(" ")
+            assert f"[{rule}]" in self.told
+            assert all(path in self.told for path in paths[:5]), self.told
+            assert not self.causes or set(paths) <= set(self.causes)
+        return self
+
+
+@dataclass
+class Story:
+    """One object. `git` is the manifest that Flux applies."""
+
+    sandbox: Sandbox
+    server: Server
+    git: Object
+    clients: dict[str, client.ApiClient] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        return self.sandbox.path_of(self.git)
+
+    def flux(self, *, dry_run: bool = False) -> Answer:
+        """Flux brings what Git says."""
+        return self.apply(self.git, FLUX, "flux", force=True, dry_run=dry_run)
+
+    def apply(
+        self, item: Object, manager: str, user: str = "developer", *, force: bool = False, dry_run: bool = False
+    ) -> Answer:
+        """A server-side apply."""
+        params = {"fieldManager": manager, "force": str(force).lower(), **({"dryRun": "All"} if dry_run else {})}
+        return self.request("PATCH", item, user, APPLY, params=params)
+
+    def request(
+        self,
+        method: str,
+        body: object,
+        user: str = "developer",
+        content_type: str = "application/json",
+        *,
+        subresource: str = "",
+        path: str = "",
+        params: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """A plain HTTP client's write; its manager is `some-client` unless `params` name a fieldManager."""
+        path = (path or self.path) + (f"/{subresource}" if subresource else "")
+
+        def send() -> tuple[bool, str, list[str]]:
+            reply = self.sandbox.request(method, path, body, user, content_type, params, user_agent="some-client/1.0")
+            return reply.status in (200, 201), _shown(reply), _causes(reply.body)
+
+        return self._told(send)
+
+    def kubectl(self, command: str, user: str = "developer", *, stdin: str = "", editor: str = "") -> Answer:
+        """A kubectl command in the object's namespace."""
+        environment = {
+            **self.sandbox.environment(user),
+            "TMPDIR": str(self.sandbox.folder),  # kubectl edit leaves refused changes there
+            "KUBE_EDITOR": editor,
+        }
+        namespace = self.git["metadata"].get("namespace")
+        argv = ["kubectl", *(["-n", namespace] if namespace else []), *shlex.split(command)]
+
+        def run() -> tuple[bool, str, list[str]]:
+            done = subprocess.run(
+                argv, env=environment, input=stdin, capture_output=True, text=True, timeout=60, check=False
+            )
+            return done.returncode == 0, done.stdout + done.stderr, []
+
+        return self._told(run)
+
+    def python(self, call: Callable[[client.ApiClient], object], user: str = "developer") -> Answer:
+        """A write with the Python client."""
+        if user not in self.clients:
+            self.clients[user] = config.new_client_from_config(  # type: ignore[no-untyped-call]
+                str(self.sandbox.kubeconfig(user))
+            )
+
+        def write() -> tuple[bool, str, list[str]]:
+            try:
+                call(self.clients[user])
+            except client.ApiException as error:
+                assert error.status == 403, error
+                status = json.loads(error.body or "{}")
+                return False, str(status["message"]), _causes(status)
+            return True, "", []
+
+        return self._told(write)
+
+    def get(self, path: str = "") -> Object:
+        """The object as it is stored, or through another path."""
+        reply = self.sandbox.request("GET", path or self.path)
+        return reply.body if reply.status == 200 else {}
+
+    def value(self, path: str) -> Any:
+        """None where there is none."""
+        found = value_at(self.get(), FieldPath.parse(path))
+        return None if found is ABSENT else found
+
+    def owners(self, path: str) -> list[str]:
+        """The claims that hold a path."""
+        return sorted(map(str, self._claims().holders(FieldPath.parse(path))))
+
+    def claims(self) -> list[str]:
+        return [str(identity) for identity in self._claims()]
+
+    def _claims(self) -> ManagedFields:
+        return ManagedFields.parse(self.get()["metadata"].get("managedFields"))
+
+    def _told(self, write: Callable[[], tuple[bool, str, list[str]]]) -> Answer:
+        before, mark = self.get(), self.server.mark()
+        ok, told, causes = write()
+        # The server writes its line before it answers: nothing is still to come.
+        events = [
+            (result["enforced"], " ".join([result["event"], f"{result['policy']}/{result['rule']}", *result["paths"]]))
+            for line in self.server.reviews(mark)
+            if (line["name"], line["namespace"])
+            == (self.git["metadata"]["name"], self.git["metadata"].get("namespace", ""))
+            for result in line.get("results", ())
+        ]
+        refused = [text for enforced, text in events if enforced]
+        found = [text for enforced, text in events if not enforced]
+        return Answer(ok, told, refused, found, causes, self.get() != before)
+
+
+def without(item: Object, *path: str) -> Object:
+    """A copy without one field."""
+    changed = copy.deepcopy(item)
+    node = changed
+    for name in path[:-1]:
+        node = node[name]
+    del node[path[-1]]
+    return changed
+
+
+def _shown(reply: Reply) -> str:
+    text = str(reply.body.get("message", "")) if reply.status >= 400 else ""
+    return "\n".join([text, *reply.warnings])
+
+
+def _causes(body: Object) -> list[str]:
+    return [cause["field"] for cause in (body.get("details") or {}).get("causes", ())]
