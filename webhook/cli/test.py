@@ -38,7 +38,10 @@ def test(suites: tuple[Path, ...], junit: Path | None, output: str, no_color: bo
     """
     from webhook.admission.suite import find_suites, run_suite
 
-    files = find_suites(suites)
+    try:
+        files = find_suites(suites)
+    except OSError as error:
+        raise click.UsageError(f"{error.filename}: {error.strerror}") from None
     if not files:
         raise click.UsageError(f"no suite in {', '.join(map(str, suites))}: a suite is YAML with kind: Suite")
     reports = [run_suite(file) for file in files]
