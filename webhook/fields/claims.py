@@ -6,7 +6,7 @@ from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from typing import Any, Literal, NamedTuple
 
 from webhook.fields import trie
-from webhook.fields.errors import FieldsError
+from webhook.fields.errors import FieldsError, TooDeep
 from webhook.fields.fieldset import FieldSet
 
 
@@ -40,9 +40,8 @@ class Claim:
         if self._fields is None:
             try:
                 self._fields = FieldSet.of(trie.parse(self.tree))
-            except FieldsError as error:
-                error.message = f"the claim of {self.identity}: {error.message}"
-                raise
+            except (FieldsError, RecursionError) as error:
+                raise self._unreadable(error) from None
         return self._fields
 
     @property
@@ -77,16 +76,23 @@ class Claim:
 
     def held_of(self, paths: FieldSet) -> FieldSet:
         """Those of some paths that are claimed."""
-        return FieldSet.of(trie.held(paths.root, self.tree)[0])
+        try:
+            return FieldSet.of(trie.held(paths.root, self.tree)[0])
+        except (FieldsError, RecursionError) as error:
+            raise self._unreadable(error) from None
 
     def moved_from(self, old: Claim) -> tuple[FieldSet, FieldSet]:
         """(gained, lost) since an earlier state of the claim; raises FieldsError where fieldsV1 cannot be read."""
         try:
             gained, lost = trie.exchanged(old.tree, self.tree)
-        except FieldsError as error:
-            error.message = f"the claim of {self.identity}: {error.message}"
-            raise
+        except (FieldsError, RecursionError) as error:
+            raise self._unreadable(error) from None
         return FieldSet.of(gained), FieldSet.of(lost)
+
+    def _unreadable(self, error: FieldsError | RecursionError) -> FieldsError:
+        told = error if isinstance(error, FieldsError) else TooDeep()
+        told.message = f"the claim of {self.identity}: {told.message}"
+        return told
 
     def __repr__(self) -> str:
         return f"Claim({self.identity})"
@@ -111,7 +117,7 @@ class ManagedFields(Mapping[Identity, Claim]):
         """Reads a managedFields list (None is an empty one); raises FieldsError with the place.
 
         Of two entries with one identity the last counts, as for the server (fact 18). A claim of `like` whose entry
-        is equal is taken over, with what was read of it.
+        is equal, and stands where it stood, is taken over with what was read of it.
         """
         if entries is None:
             return cls({})
@@ -122,7 +128,7 @@ class ManagedFields(Mapping[Identity, Claim]):
         for position, entry in enumerate(entries):
             identity, api_version = _identity(entry, position)
             claim = known.get(identity)
-            if claim is None or claim.entry != entry:
+            if claim is None or not _equal(claim.entry, entry):
                 claim = Claim(identity, api_version, entry)
             claims[identity] = claim
         return cls(claims)
@@ -161,6 +167,13 @@ class ManagedFields(Mapping[Identity, Claim]):
     def holders(self, path: tuple[str, ...]) -> tuple[Identity, ...]:
         """Whose claims hold exactly this path."""
         return tuple(identity for identity, claim in self._claims.items() if claim.holds(path))
+
+
+def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    try:
+        return one == other
+    except RecursionError:  # too deep to be followed here: whoever reads the claim is told so
+        return False
 
 
 def _identity(entry: Any, position: int) -> tuple[Identity, str]:

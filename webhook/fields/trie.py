@@ -18,6 +18,10 @@ Steps: TypeAlias = tuple[str, ...]
 
 LEAF: Node = {}
 
+_PROBED = 32
+"""Levels on which subtrees are first asked whether they are equal, which is fast. Each such question may go all the way
+down: asked on every level of a tree that is made to be deep, they would take a time that grows with its square."""
+
 
 def is_member(node: Node) -> bool:
     return not node or "." in node
@@ -82,7 +86,7 @@ def union(a: Node, b: Node) -> Node:
     return a if not b else _union_nodes(a, b)
 
 
-def _union_nodes(a: Node, b: Node) -> Node:
+def _union_nodes(a: Node, b: Node, level: int = 0) -> Node:
     if not a or not b:
         full = a or b
         return full if is_member(full) else {".": LEAF, **full}
@@ -91,8 +95,8 @@ def _union_nodes(a: Node, b: Node) -> Node:
         mine = out.get(step)
         if mine is None:
             out[step] = theirs
-        elif mine != theirs:
-            out[step] = _union_nodes(mine, theirs)
+        elif level > _PROBED or mine != theirs:
+            out[step] = _union_nodes(mine, theirs, level + 1)
     return out
 
 
@@ -118,26 +122,28 @@ def _intersect_nodes(a: Node, b: Node) -> Node | None:
 
 def difference(a: Node, b: Node) -> Node:
     """What is in root `a` and not in root `b`."""
-    if a == b:
-        return LEAF
+    return LEAF if a == b else _difference(a, b, 0)
+
+
+def _difference(a: Node, b: Node, level: int) -> Node:
     out: Node = {}
     for step, mine in a.items():
         theirs = b.get(step)
         if theirs is None:
             out[step] = mine
-        elif mine != theirs:
-            rest = _subtract_nodes(mine, theirs)
+        elif level > _PROBED or mine != theirs:
+            rest = _subtract_nodes(mine, theirs, level + 1)
             if rest is not None:
                 out[step] = rest
     return out
 
 
-def _subtract_nodes(a: Node, b: Node) -> Node | None:
+def _subtract_nodes(a: Node, b: Node, level: int) -> Node | None:
     if not a:
         return None if is_member(b) else a
     if not b:
         return {step: node for step, node in a.items() if step != "."} or None
-    return _closed(difference(a, b))
+    return _closed(_difference(a, b, level))
 
 
 def recursive_difference(a: Node, b: Node) -> Node:
@@ -185,7 +191,7 @@ def contains(root: Node, path: Steps) -> bool:
 def exchanged(old: Node, new: Node) -> tuple[Node, Node]:
     """(new - old, old - new) of two fieldsV1 trees as they came, reading no more of them than differs."""
     try:
-        gained, lost = _exchange(old, new)
+        gained, lost = _exchange(old, new, 0)
         if "." not in gained and "." not in lost and _canonical(gained) is gained and _canonical(lost) is lost:
             return gained, lost
     except (AttributeError, TypeError):  # something in there is no object: parse says where
@@ -194,7 +200,7 @@ def exchanged(old: Node, new: Node) -> tuple[Node, Node]:
     return difference(now, was), difference(was, now)
 
 
-def _exchange(old: Node, new: Node) -> tuple[Node, Node]:
+def _exchange(old: Node, new: Node, level: int) -> tuple[Node, Node]:
     """Both differences in one walk."""
     gained: Node = {}
     lost: Node = {}
@@ -205,8 +211,8 @@ def _exchange(old: Node, new: Node) -> tuple[Node, Node]:
                 raise TypeError
             gained[step] = now
         elif was and now:
-            if was != now:
-                more, less = _exchange(was, now)
+            if level > _PROBED or was != now:
+                more, less = _exchange(was, now, level + 1)
                 for into, node in ((gained, more), (lost, less)):
                     if (rest := _closed(node)) is not None:
                         into[step] = rest
@@ -214,7 +220,7 @@ def _exchange(old: Node, new: Node) -> tuple[Node, Node]:
             raise TypeError
         elif was or now:
             for into, a, b in ((gained, now, was), (lost, was, now)):
-                if (rest := _subtract_nodes(a, b)) is not None:
+                if (rest := _subtract_nodes(a, b, level)) is not None:
                     into[step] = rest
     for step, was in old.items():
         if step not in new:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from webhook.fields import trie
 from webhook.fields.claims import ManagedFields
+from webhook.fields.errors import TooDeep
 from webhook.fields.fieldset import EMPTY, FieldSet
 from webhook.fields.steps import canonical_step, field_step, key_step, normal, step_value, value_step
 
@@ -90,7 +91,12 @@ def _has_keys(item: Any, keys: dict[str, Any]) -> bool:
 
 def _is(value: Any, wanted: Any) -> bool:
     """Whether a value is the one that a canonical step names: large numbers stand there as the server reads them."""
-    return same(value, wanted) if value.__class__ is str else same(normal(value), wanted)
+    if value.__class__ is str:
+        return bool(value == wanted)
+    try:
+        return same(normal(value), wanted)
+    except RecursionError:
+        raise TooDeep from None
 
 
 def same(a: Any, b: Any) -> bool:
@@ -99,20 +105,35 @@ def same(a: Any, b: Any) -> bool:
     >>> same({"a": [1]}, {"a": [1.0]}), same({"a": [1]}, {"a": [True]})
     (True, False)
     """
-    if a != b or isinstance(a, bool) != isinstance(b, bool):
-        return False
+    return bool(a == b) and _alike(a, b)
+
+
+def _alike(a: Any, b: Any) -> bool:
+    """Whether two values that are equal for Python, to which true is 1, are so for JSON."""
     if isinstance(a, dict):
-        return all(same(value, b[name]) for name, value in a.items() if value is not b[name])
+        return all(_alike(value, b[name]) for name, value in a.items() if value is not b[name])
     if isinstance(a, list):
-        return all(same(value, other) for value, other in zip(a, b, strict=True) if value is not other)
-    return True
+        return all(_alike(value, other) for value, other in zip(a, b, strict=True) if value is not other)
+    return isinstance(a, bool) == isinstance(b, bool)
 
 
 def compare(
     old: Mapping[str, Any], new: Mapping[str, Any], claims: Iterable[ManagedFields], *, status: bool = False
 ) -> Comparison:
-    """What differs between two objects. `claims` show which lists have keys; `status` tells whether `.status` counts."""
-    walk = _Walk(tuple(claims), strict="." in str(new.get("apiVersion", ".")).partition("/")[0])
+    """What differs between two objects. `claims` show which lists have keys; `status` tells whether `.status` counts.
+
+    Raises FieldsError (TooDeep) where the objects nest more deeply than the recursion limit lets them be followed.
+    """
+    try:
+        return _compare(old, new, tuple(claims), status=status)
+    except RecursionError:
+        raise TooDeep from None
+
+
+def _compare(
+    old: Mapping[str, Any], new: Mapping[str, Any], claims: tuple[ManagedFields, ...], *, status: bool
+) -> Comparison:
+    walk = _Walk(claims, strict="." in str(new.get("apiVersion", ".")).partition("/")[0])
     skipped = NEVER_CLAIMED if status else NEVER_CLAIMED | {"status"}
     for name in old.keys() | new.keys():
         if name == "metadata" and all(isinstance(value.get(name, {}), dict) for value in (old, new)):
@@ -123,6 +144,8 @@ def compare(
 
 
 _NONE: frozenset[str] = frozenset()
+_PROBED = 32
+"""Levels on which maps are first asked whether they are equal: see `webhook.fields.trie`."""
 
 
 @dataclass(slots=True)
@@ -144,20 +167,25 @@ class _Walk:
         for name in old.keys() | new.keys():
             if name not in skipped:
                 was, now = old.get(name, ABSENT), new.get(name, ABSENT)
-                if was is ABSENT or now is ABSENT or was != now or self.strict:
+                if was is ABSENT or now is ABSENT or self.strict or len(path) > _PROBED or was != now:
                     self.compare(was, now, (*path, field_step(name)))
 
     def compare(self, old: Any, new: Any, path: Steps) -> None:
-        if old is new or (old == new and (same(old, new) if self.strict else _identical(old, new))):
+        if old is new or (len(path) <= _PROBED and old == new and self._alike(old, new)):
             return
         if isinstance(old, dict) and isinstance(new, dict) and old and new:
             self.members(old, new, path, _NONE)
+        elif len(path) > _PROBED and old == new and self._alike(old, new):
+            return
         elif (isinstance(old, list) and (isinstance(new, list) or new is ABSENT)) or (
             isinstance(new, list) and old is ABSENT
         ):
             self._lists(old, new, path)
         else:
             self._replaced(old, new, path)
+
+    def _alike(self, old: Any, new: Any) -> bool:
+        return _alike(old, new) if self.strict else _identical(old, new)
 
     def _replaced(self, old: Any, new: Any, path: Steps) -> None:
         """A value came, went, or became one of another kind: the leaves below tell."""
