@@ -68,6 +68,14 @@ def apply_forged_under_its_own_name(seen: Seen, truth: Truth, change: Change, fi
     )
 
 
+def update_thins_its_apply_claim(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
+    """Only a forged update, taken for an apply of its own name, whose Update claim holds what was written already."""
+    mine = seen.write.identity
+    written = truth.values.written & truth.new.get(mine, Held("", NOTHING)).paths
+    again = bool(written) and written <= truth.old.get(mine, Held("", NOTHING)).paths
+    return seen.write.operation == "Update" and seen.honest is not None and again and _same_name(finding)
+
+
 def claim_in_another_version(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
     """Losses of claims of another version than the objects shown, and gains of the one that is taken for the writer's."""
     name = finding.identity
@@ -226,6 +234,11 @@ UNDECIDED: Mapping[str, tuple[Callable[[Seen, Truth, Change, Finding], bool], st
         apply_forged_under_its_own_name,
         "An update under an applier's name may leave in its Apply claim just what an apply would: the review is that of "
         "the apply.",
+    ),
+    "update thins its Apply claim": (
+        update_thins_its_apply_claim,
+        "An update that thins the Apply claim of its own name, and writes only what its Update claim held already: so it "
+        "looks when an apply drops a path and the server then rewrites a value that the same manager once updated.",
     ),
     "claim in another version": (
         claim_in_another_version,

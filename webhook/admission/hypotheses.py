@@ -91,8 +91,6 @@ def apply(evidence: Evidence) -> Outcome | None:
         foreign = foreign - FieldSet.from_paths([FieldPath(LAST_APPLIED)])
         holders = [identity for identity, held in evidence.holdings.items() if LAST_APPLIED in held and identity != me]
         explained.update(dict.fromkeys(holders, ("last-applied",)))
-    if foreign & evidence.holdings.get(_updater(evidence) or me, EMPTY):
-        return None  # an apply takes it from the same manager's Update claim too: this was an update
     return Outcome(Requester(me), tuple(tampering), _elsewhere(evidence, me, foreign), foreign, explained)
 
 
