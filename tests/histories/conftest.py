@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from tests.histories.undecided import UNDECIDED
 
-TALLY = pytest.StashKey[Counter[str]]()
+PROPERTY = "random histories"
+"""A test's property: it comes back from an xdist worker with the test's report, as nothing else does."""
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[TALLY] = Counter()
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, tally in report.user_properties:
+                if name == PROPERTY:
+                    _tell(terminalreporter, tally)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    tally = config.stash[TALLY]
-    if not tally:
-        return
-    terminalreporter.section("random histories")
+def _tell(terminalreporter: pytest.TerminalReporter, tally: dict[str, int]) -> None:
+    terminalreporter.section(PROPERTY)
     terminalreporter.line(
-        f"{tally['reviews']} reviews judged, of {tally['writes']} writes in {tally['histories']} histories"
+        f"{tally.get('reviews', 0)} reviews judged, of {tally.get('writes', 0)} writes in {tally.get('histories', 0)} histories"
     )
-    undecided = sum(tally[name] for name in UNDECIDED)
+    undecided = sum(tally.get(name, 0) for name in UNDECIDED)
     terminalreporter.line(f"{undecided} things could not be decided:")
     for name, (_, why) in UNDECIDED.items():
-        terminalreporter.line(f"{tally[name]:6}  {name}: {why}")
+        terminalreporter.line(f"{tally.get(name, 0):6}  {name}: {why}")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.histories.conftest import TALLY
+from tests.histories.conftest import PROPERTY
 from tests.histories.play import Fault, Stage, histories, prepare
 from tests.histories.undecided import UNDECIDED
 
@@ -22,20 +23,31 @@ UNDECIDED_SHARE = 0.15  # of the reviews judged
 
 
 @pytest.fixture
-def stage(sandbox: Sandbox, namespace: str, request: pytest.FixtureRequest) -> Iterator[Stage]:
+def stage(sandbox: Sandbox, namespace: str) -> Iterator[Stage]:
     from webhook.sandbox import Capture
 
     with Capture.start() as capture:
         prepare(sandbox, capture)
         try:
-            yield Stage(sandbox, capture, namespace, request.config.stash[TALLY])
+            yield Stage(sandbox, capture, namespace, Counter())
         finally:
             sandbox.unregister_webhooks()
 
 
-def test_every_change_in_random_histories_is_the_true_one(stage: Stage) -> None:
+def test_every_change_in_random_histories_is_the_true_one(
+    stage: Stage, record_property: Callable[[str, object], None]
+) -> None:
     """HISTORY_WRITES and HISTORY_SEED in the environment ask for more histories, and for others."""
     wanted, seed = int(os.environ.get("HISTORY_WRITES", WRITES)), os.environ.get("HISTORY_SEED", SEED)
+    try:
+        _play(stage, wanted, seed)
+    finally:
+        record_property(PROPERTY, dict(stage.tally))
+    undecided = sum(stage.tally[name] for name in UNDECIDED)
+    assert undecided <= UNDECIDED_SHARE * stage.tally["reviews"], "too much is said to be undecided"
+
+
+def _play(stage: Stage, wanted: int, seed: str) -> None:
     for kind, steps in histories(seed):
         try:
             stage.play(kind, steps)
@@ -43,9 +55,7 @@ def test_every_change_in_random_histories_is_the_true_one(stage: Stage) -> None:
             pytest.fail(_story(seed, kind.name, *stage.shrunk(kind, steps, fault)), pytrace=False)
         stage.tally["histories"] += 1
         if stage.tally["writes"] >= wanted:
-            break
-    undecided = sum(stage.tally[name] for name in UNDECIDED)
-    assert undecided <= UNDECIDED_SHARE * stage.tally["reviews"], "too much is said to be undecided"
+            return
 
 
 def _story(seed: str, kind: str, steps: list[object], fault: Fault) -> str:

@@ -87,6 +87,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # an answer in two packets would wait for the client's delayed acknowledgement
     server: _Server
 
     def do_POST(self) -> None:
