@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from webhook.admission import messages
 from webhook.admission.decision import Cause, Decision, Result, Would
@@ -57,8 +57,7 @@ def soften(verdict: Verdict, change: Change, cap: Mode) -> Decision:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(NamedTuple):
     """An event, the mode that it is taken in, and its sentence."""
 
     event: Event

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from webhook.policy.compiled import Action, EventKind, Mode
 
 Would = Literal["deny", "restore", "reassign", "release", "prune", "rename", "record"]
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """One event as it is recorded. Names, users and paths; never a value of a field."""
 
     kind: EventKind
@@ -34,15 +33,14 @@ class Result:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: enums as texts, tuples as lists."""
-        told = {name: getattr(self, name) for name in self.__slots__}
+        told = self._asdict()
         told["mode"] = self.mode.value
         told["action"] = self.action.value if self.action is not None else None
         told["paths"] = list(self.paths)
         return told
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(NamedTuple):
     """One entry of a denial's `details.causes`."""
 
     field: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from webhook.fields.claims import Claim, Identity, ManagedFields
 from webhook.fields.fieldset import FieldSet
@@ -73,8 +73,7 @@ class Requester:
         return str(self.identity) if self.identity else "an unknown manager"
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimChange:
+class ClaimChange(NamedTuple):
     """What happened to one claim: the paths that it gained and lost."""
 
     identity: Identity
@@ -84,8 +83,7 @@ class ClaimChange:
     lost: FieldSet
 
 
-@dataclass(frozen=True, slots=True)
-class Tampering:
+class Tampering(NamedTuple):
     """Paths of one claim that moved and that no rule of the server explains."""
 
     identity: Identity

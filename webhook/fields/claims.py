@@ -98,6 +98,10 @@ class Claim:
         return f"Claim({self.identity})"
 
 
+_AHEAD = 4
+"""How many claims may have gone between two that stayed, for these to be found again: both lists have one order."""
+
+
 class ManagedFields(Mapping[Identity, Claim]):
     """All claims on one object, in the order of the list.
 
@@ -123,14 +127,18 @@ class ManagedFields(Mapping[Identity, Claim]):
             return cls({})
         if not isinstance(entries, list):
             raise FieldsError(f"managedFields is a list, not {type(entries).__name__}")
-        known = like._claims if like is not None else {}
+        known = list(like._claims.values()) if like is not None else []
         claims: dict[Identity, Claim] = {}
+        at = 0
         for position, entry in enumerate(entries):
-            identity, api_version = _identity(entry, position)
-            claim = known.get(identity)
-            if claim is None or not _equal(claim.entry, entry):
+            for ahead, claim in enumerate(known[at : at + _AHEAD], at + 1):
+                if _equal(claim.entry, entry):
+                    at = ahead
+                    break
+            else:
+                identity, api_version = _identity(entry, position)
                 claim = Claim(identity, api_version, entry)
-            claims[identity] = claim
+            claims[claim.identity] = claim
         return cls(claims)
 
     def __getitem__(self, identity: Identity) -> Claim:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from webhook.fields.change import Requester, User
 from webhook.fields.claims import Identity
@@ -299,8 +299,7 @@ class Policy:
 EventKind = Literal["change", "share", "ghost", "writer", "impersonation", "tamper", "rename"]
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One thing that one rule found."""
 
     kind: EventKind

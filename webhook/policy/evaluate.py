@@ -89,7 +89,7 @@ def moved(change: Change, path: FieldPath) -> Change:
         written=at(change.written),
         removed=at(change.removed),
         changes={
-            identity: replace(item, gained=at(item.gained), lost=at(item.lost))
+            identity: item._replace(gained=at(item.gained), lost=at(item.lost))
             for identity, item in change.changes.items()
         },
     )
