@@ -167,9 +167,12 @@ def _step(token: Token, text: str) -> str:
             raise FieldsError("[*] stands in patterns only; a path names one field", text, token.column)
 
 
-@lru_cache(maxsize=4096)
 def render(path: tuple[str, ...]) -> str:
     """The text of a path of canonical steps."""
+    return _known_text(path) if sum(map(len, path)) <= _SHORT else _render(path)
+
+
+def _render(path: tuple[str, ...]) -> str:
     parts: list[str] = []
     for position, step in enumerate(path):
         value = step_value(step)
@@ -184,6 +187,10 @@ def render(path: tuple[str, ...]) -> str:
         else:
             parts.append(f"[{value}]")
     return "".join(parts)
+
+
+_SHORT = 512  # characters of a path whose text is kept
+_known_text = lru_cache(maxsize=4096)(_render)
 
 
 _FLAT_STEPS = tuple((field_step(first), field_step(second)) for first, second in _FLAT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,6 +167,13 @@ def _equal(wanted: Any, have: Any) -> bool:
 
 
 def _glob(text: str) -> re.Pattern[str]:
-    """Each part between stars is taken where it first fits, and for good: no name makes the search go back and forth."""
-    first, *middle, last = map(re.escape, text.split("*"))
+    return glob(map(re.escape, text.split("*")))
+
+
+def glob(parts: Iterable[str]) -> re.Pattern[str]:
+    """An expression that fits whole texts with these parts (expressions themselves) and anything between them.
+
+    Each part is taken where it first fits, and for good: no text makes the search go back and forth.
+    """
+    first, *middle, last = parts
     return re.compile(f"{first}{''.join(f'(?>.*?{part})' for part in middle if part)}.*{last}", re.DOTALL)

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from webhook.fields.change import Requester, User
 from webhook.fields.claims import Identity
-from webhook.fields.pattern import Pattern
+from webhook.fields.pattern import Pattern, glob
 
 
 class Mode(StrEnum):
@@ -60,11 +60,16 @@ class Glob:
     def compile(cls, text: str) -> Glob:
         if "*" not in text and "?" not in text:
             return cls(text, None)
-        parts = (".*" if c == "*" else "." if c == "?" else re.escape(c) for c in text)
-        return cls(text, re.compile("".join(parts), re.DOTALL))
+        if "*" not in text:
+            return cls(text, re.compile(_one_each(text), re.DOTALL))
+        return cls(text, glob(map(_one_each, text.split("*"))))
 
     def matches(self, name: str) -> bool:
         return name == self.text if self.regex is None else self.regex.fullmatch(name) is not None
+
+
+def _one_each(text: str) -> str:
+    return "".join("." if char == "?" else re.escape(char) for char in text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +206,11 @@ class Match:
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
     managed_by: tuple[ManagerMatcher, ...] = ()
+
+    @property
+    def selects(self) -> bool:
+        """Whether labels decide."""
+        return self.object_selector is not None or self.namespace_selector is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class PolicySet:
             if not (control_plane and policy.exempt.control_plane)
             and not (policy.exempt.subjects.any_of and policy.exempt.subjects.match(request.user))
             and (not policy.match.managed_by or _managed(policy, change, managed))
-            and self._selected(policy.match, request)
+            and (not policy.match.selects or self._selected(policy.match, request))
         )
 
     def about(self, request: Request) -> tuple[Policy, ...]:
