@@ -44,7 +44,7 @@ class Truth:
 
     @property
     def holder(self) -> Identity | None:
-        """Whose claim has what was written: the requester's, or the bucket that it was folded into at once (fact 8)."""
+        """Whose claim has what was written: the requester's, or the bucket that it was folded into at once."""
         buckets = [name for name in self.new if name.manager == "ancient-changes" and self.writer not in self.new]
         for name in buckets:
             if self.values.written & (self.new[name].paths - self.old.get(name, Held("", NOTHING)).paths):

@@ -218,7 +218,7 @@ UNDECIDED: Mapping[str, tuple[Callable[[Seen, Truth, Change, Finding], bool], st
     ),
     "scale without claims": (
         scale_without_claims,
-        "The validating call for a scale shows no claims (fact 7): an apply and an update look alike there.",
+        "The validating call for a scale shows no claims: an apply and an update look alike there.",
     ),
     "update under an applier's name": (
         update_under_an_appliers_name,
@@ -277,7 +277,7 @@ UNDECIDED: Mapping[str, tuple[Callable[[Seen, Truth, Change, Finding], bool], st
     "empty map filled": (
         empty_map_filled,
         "What appears in an empty map that the requester claimed already is its own where the map is atomic, and another's "
-        "where it is not (fact 33): no claim moves in either.",
+        "where it is not: no claim moves in either.",
     ),
     "list without claimed items": (
         list_without_claimed_items,

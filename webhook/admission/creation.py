@@ -47,7 +47,7 @@ def _forged(claim: Claim, *, mine: bool) -> FieldSet:
 
 
 def _creator(request: Request, claims: ManagedFields) -> Identity | None:
-    """The creator's claim holds what the object has: the server takes that from every claim in the body (fact 13)."""
+    """The creator's claim holds what the object has: the server takes that from every claim in the body."""
     if request.field_manager is not None:
         applied = Identity(request.field_manager, "Apply", request.subresource)
         updated = Identity(request.field_manager, "Update", request.subresource, request.requested_version)

@@ -54,7 +54,7 @@ class Evidence:
 
     @property
     def untracked(self) -> bool:
-        """The object has no claims: the server then follows no update (fact 13)."""
+        """The object has no claims: the server then follows no update."""
         return not self.old_claims and not self.new_claims
 
     def comparable(self, identity: Identity) -> bool:
@@ -123,7 +123,7 @@ class Evidence:
     def _atomic(self, covered: Mapping[Identity, FieldSet]) -> dict[Identity, list[FieldPath]]:
         """Of what lies below a claim's leaves: what is part of an atomic value, which the deepest leaf is.
 
-        A claimed empty map is none (fact 33), and a leaf above another claim's leaf cannot be one.
+        A claimed empty map is none, and a leaf above another claim's leaf cannot be one.
         """
         deepest: dict[FieldPath, int] = {}
         found: list[tuple[Identity, FieldPath, int]] = []

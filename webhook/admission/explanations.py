@@ -63,7 +63,7 @@ def _below(paths: FieldSet, ancestors: FieldSet) -> FieldSet:
 
 
 def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, ...]:
-    """The claims that the cap folded: with the requester's, the object had more than ten Update claims (fact 8).
+    """The claims that the cap folded: with the requester's, the object had more than ten Update claims.
 
     Only updates fold; an apply can leave eleven, since before-first-apply is one. The oldest Update claims of one version become one bucket, which gains exactly what they held, less what this
     write took from everybody.

@@ -47,7 +47,7 @@ class Request:
     namespace: str  # "" for a cluster-scoped object
     name: str
     user: User
-    field_manager: str | None  # options.fieldManager: only there when the client named one (fact 2)
+    field_manager: str | None  # options.fieldManager: only there when the client named one
     dry_run: bool
     new: Mapping[str, Any]
     old: Mapping[str, Any] | None

@@ -11,7 +11,7 @@ from webhook.fields.fieldset import FieldSet
 
 
 class Identity(NamedTuple):
-    """What makes a claim one claim for the server (fact 8). `api_version` is "" for Apply: appliers have one claim."""
+    """What makes a claim one claim for the server. `api_version` is "" for Apply: appliers have one claim."""
 
     manager: str
     operation: Literal["Apply", "Update"]
@@ -46,7 +46,7 @@ class Claim:
 
     @property
     def time(self) -> str | None:
-        """RFC 3339, to the second; may be missing, and proves nothing (fact 5)."""
+        """RFC 3339, to the second; may be missing, and proves nothing."""
         return self.entry.get("time")
 
     @property
@@ -120,7 +120,7 @@ class ManagedFields(Mapping[Identity, Claim]):
     def parse(cls, entries: object, like: ManagedFields | None = None) -> ManagedFields:
         """Reads a managedFields list (None is an empty one); raises FieldsError with the place.
 
-        Of two entries with one identity the last counts, as for the server (fact 18). A claim of `like` whose entry
+        Of two entries with one identity the last counts, as for the server. A claim of `like` whose entry
         is equal, and stands where it stood, is taken over with what was read of it.
         """
         if entries is None:

@@ -230,7 +230,7 @@ class _Walk:
                 self._below(was, (*path, step), self.removed)
             elif len(was) == 1 and len(now) == 1:
                 self.compare(was[0], now[0], (*path, step))
-            elif not same(was, now):  # a key that occurs twice: one leaf (fact 32)
+            elif not same(was, now):  # a key that occurs twice: one leaf
                 self.written.append((*path, step))
         for step, now in after.items():
             if step not in before:

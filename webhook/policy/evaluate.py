@@ -22,7 +22,7 @@ REPLICAS = FieldPath.parse(".spec.replicas")
 def evaluate(policies: PolicySet, change: Change, phase: Phase = "validate") -> Verdict:
     """All events, in the order of policies and rules. A no-op has none.
 
-    A Scale is judged in two calls: what needs claims in the mutating one, which alone shows them (fact 7), the rest in
+    A Scale is judged in two calls: what needs claims in the mutating one, which alone shows them, the rest in
     the validating one. All else is judged in the validating call, on the object as it will be stored.
     """
     if change.no_op or (phase == "mutate" and not change.request.is_scale):

@@ -62,7 +62,7 @@ def _claimed(rule: OwnershipRule, facts: Facts, *, first: bool) -> tuple[FieldSe
 
 
 def _versions(facts: Facts) -> FieldSet:
-    """What claims in another version lost: no value shows it, and it counts as a change (fact 31)."""
+    """What claims in another version lost: no value shows it, and it counts as a change."""
     found = EMPTY
     for change, lost in facts.losers:
         if "version" in facts.change.explained.get(change.identity, ()):

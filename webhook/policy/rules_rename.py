@@ -9,7 +9,7 @@ from webhook.policy.facts import Facts
 
 
 def renames(policy: Policy, rule: RenameRule, facts: Facts) -> Iterator[Event]:
-    """Update claims that carry a name which is to be another. Apply claims are never renamed (fact 23)."""
+    """Update claims that carry a name which is to be another. Apply claims are never renamed."""
     for identity in facts.change.new_claims:
         if identity.operation != "Update" or identity.manager == rule.to:
             continue
