@@ -119,7 +119,7 @@ class _Leaves:
 
 
 def difference(kind: Kind, old: Object, new: Object, claims: Iterable[Claims], *, status: bool) -> Difference:
-    """What was written, removed and reordered between two objects, in the words of DESIGN 2."""
+    """What was written, removed and reordered between two objects, as the captured reviews are told."""
     shown = frozenset(
         path[:length]
         for held in claims
