@@ -100,8 +100,9 @@ class Evidence:
             return
         exact: dict[Identity, trie.Node] = {}
         covered: dict[Identity, trie.Node] = {}
+        version, spine = self.request.api_version, trie.spine(written)
         for identity, claim in self.new_claims.items():
-            if claim.api_version == self.request.api_version:
+            if claim.api_version == version and trie.passes(claim.tree, spine):
                 itself, below = trie.held(written, claim.tree)
                 if itself:
                     exact[identity] = itself

@@ -10,6 +10,33 @@ MAX_UPDATE_CLAIMS = 10
 ANCIENT = "ancient-changes"
 
 
+BUILT_IN_GROUPS = frozenset(
+    f"{name}.k8s.io"
+    for name in (
+        "admissionregistration",
+        "apiextensions",
+        "apiregistration",
+        "certificates",
+        "coordination",
+        "discovery",
+        "events",
+        "flowcontrol.apiserver",
+        "networking",
+        "node",
+        "rbac.authorization",
+        "resource",
+        "scheduling",
+        "storage",
+        "storagemigration",
+    )
+)
+
+
+def is_built_in(group: str) -> bool:
+    """Whether a group is the API server's own: a custom resource's has a dot."""
+    return "." not in group or group in BUILT_IN_GROUPS
+
+
 def schema_change(evidence: Evidence, change: ClaimChange) -> ClaimChange | None:
     """The part of a claim's movement that a changed schema makes: paths become one ancestor of theirs, or the reverse.
 
@@ -17,6 +44,8 @@ def schema_change(evidence: Evidence, change: ClaimChange) -> ClaimChange | None
     """
     if change.old is None or change.new is None or not (change.gained and change.lost):
         return None
+    if is_built_in(evidence.request.resource.group) and not evidence.request.subresource:
+        return None  # the schema is fixed; and a body sent to a subresource brings no claims
     gained = _exchanged(evidence, change.gained, change.lost)
     lost = _exchanged(evidence, change.lost, change.gained)
     if not gained and not lost:

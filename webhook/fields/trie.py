@@ -266,6 +266,33 @@ def find(tree: Node, path: Iterable[str]) -> Node | None:
     return node
 
 
+def spine(root: Node) -> Steps:
+    """The steps that all members of a root have in common.
+
+    >>> spine({"f:metadata": {"f:labels": {"f:a": {}, "f:b": {}}}})
+    ('f:metadata', 'f:labels')
+    """
+    steps = []
+    node = root
+    while len(node) == 1:
+        ((step, node),) = node.items()
+        steps.append(step)
+    return tuple(steps)
+
+
+def passes(tree: Node, steps: Steps) -> bool:
+    """Whether a fieldsV1 tree as it came has all these steps, or a leaf on the way: else it holds nothing below."""
+    node = tree
+    for step in steps:
+        below = node.get(step)
+        if below is None and (step[:2] == "f:" or (below := child(node, step)) is None):
+            return False
+        if not below:
+            return True
+        node = below
+    return True
+
+
 def held(root: Node, tree: Node) -> tuple[Node, Node]:
     """Of the members of a root: those that a fieldsV1 tree as it came holds itself, and those below one of its leaves.
 

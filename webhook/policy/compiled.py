@@ -26,8 +26,9 @@ class Mode(StrEnum):
         >>> Mode.ENFORCE.capped(Mode.AUDIT)
         <Mode.AUDIT: 'Audit'>
         """
-        order = (Mode.AUDIT, Mode.WARN, Mode.ENFORCE)
-        return order[min(order.index(self), order.index(cap))]
+        if self is Mode.AUDIT or cap is Mode.AUDIT:
+            return Mode.AUDIT
+        return Mode.WARN if self is Mode.WARN or cap is Mode.WARN else Mode.ENFORCE
 
 
 class Action(StrEnum):
@@ -149,6 +150,11 @@ class Managers:
             self._by_name[manager] = found
         return found
 
+    def mean_claim(self, identity: Identity) -> bool:
+        """Whether any of them means a claim."""
+        named = self.named(identity.manager)
+        return bool(named) and any_claim(named, identity)
+
     def mean(self, requester: Requester, user: User) -> bool:
         """Whether any of them means a requester who is known by name."""
         identity = requester.identity
@@ -206,11 +212,13 @@ class Match:
     namespace_selector: LabelSelector | None = None
     object_selector: LabelSelector | None = None
     managed_by: tuple[ManagerMatcher, ...] = ()
+    managers: Managers = field(init=False, repr=False, compare=False)  # managed_by, by name
+    selects: bool = field(init=False, repr=False, compare=False)  # whether labels decide
 
-    @property
-    def selects(self) -> bool:
-        """Whether labels decide."""
-        return self.object_selector is not None or self.namespace_selector is not None
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "managers", Managers(self.managed_by))
+        labels = self.object_selector is not None or self.namespace_selector is not None
+        object.__setattr__(self, "selects", labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +244,10 @@ class OwnershipRule:
     on_share: Action | None  # Release | Deny | None: recorded
     on_ghost: Action | None  # Prune | None: recorded
     leftovers: tuple[ManagerMatcher, ...]
+    owning: Managers = field(init=False, repr=False, compare=False)  # owners, by name
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "owning", Managers(self.owners))
 
 
 @dataclass(frozen=True, slots=True)

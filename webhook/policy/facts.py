@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, overload
 from webhook.fields import Change, Claim, ClaimChange, FieldPath, FieldSet, Identity, Pattern
 from webhook.fields.fieldset import EMPTY
 from webhook.fields.steps import step_value
-from webhook.policy.compiled import ManagerMatcher, any_claim
+from webhook.policy.compiled import ManagerMatcher, OwnershipRule
 
 T = TypeVar("T")
 
@@ -122,12 +122,13 @@ class Facts:
         words: tuple[str, ...] = found[1]
         return words
 
-    def claims_of(self, owners: tuple[ManagerMatcher, ...]) -> frozenset[Identity]:
+    def claims_of(self, rule: OwnershipRule) -> frozenset[Identity]:
         """The claims, old and new, and the requester's, that are an owner's by name."""
-        found = self._known.get(("claims", id(owners)))
+        key = ("claims", id(rule.owners))
+        found = self._known.get(key)
         if found is None:
-            named = frozenset([identity for identity in self._identities if any_claim(owners, identity)])
-            found = self._known["claims", id(owners)] = (owners, named)
+            named = frozenset(filter(rule.owning.mean_claim, self._identities))
+            found = self._known[key] = (rule.owners, named)
         claims: frozenset[Identity] = found[1]
         return claims
 

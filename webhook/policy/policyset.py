@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from webhook.fields import Change, Request
-from webhook.policy.compiled import Match, OwnershipRule, Policy, ResourceMatcher, any_claim
+from webhook.policy.compiled import Match, OwnershipRule, Policy, ResourceMatcher
 from webhook.policy.control_plane import is_control_plane
 
 _CACHED_PLACES = 4096
@@ -118,7 +118,7 @@ def _managed(policy: Policy, change: Change, known: dict[int, bool]) -> bool:
     managed_by = policy.match.managed_by
     found = known.get(id(managed_by))
     if found is None:
-        found = known[id(managed_by)] = any(any_claim(managed_by, identity) for identity in change.old_claims)
+        found = known[id(managed_by)] = any(map(policy.match.managers.mean_claim, change.old_claims))
     return found
 
 

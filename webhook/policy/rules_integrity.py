@@ -12,8 +12,9 @@ from webhook.policy.facts import Facts
 def integrity(policy: Policy, rule: IntegrityRule, facts: Facts) -> Iterator[Event]:
     """Claims that moved without a write that moves them: cleared, renamed, thinned, forged."""
     change = facts.change
-    if not change.tampering or rule.allow.match(change.request.user):
+    if not (change.tampering or change.explained) or rule.allow.match(change.request.user):
         return
+    yield from _like_a_schema_change(policy, rule, facts)
     if change.migration is not None and _known(rule, change.migration):
         return
     for item in change.tampering:
@@ -21,6 +22,20 @@ def integrity(policy: Policy, rule: IntegrityRule, facts: Facts) -> Iterator[Eve
         verb = "its API version was altered" if item.version else _verb(bool(item.gained), bool(item.lost))
         note = f"the claim of {item.identity}: {verb} with no write that does so"
         yield Event("tamper", policy, rule.name, rule.on_tamper, facts.texts(paths), str(item.identity), note)
+
+
+def _like_a_schema_change(policy: Policy, rule: IntegrityRule, facts: Facts) -> Iterator[Event]:
+    """Recorded only: what a changed schema does at an innocent write, a client can do to claims on purpose.
+
+    A body sent to a subresource brings no claims, so that there it is the schema for certain.
+    """
+    change = facts.change
+    if change.request.subresource:
+        return
+    for identity, reasons in change.explained.items():
+        if "schema" in reasons and (moved := change.changes.get(identity)) is not None:
+            note = f"the claim of {identity} holds other parts than before, as after a change of the schema"
+            yield Event("tamper", policy, rule.name, None, facts.texts(moved.gained | moved.lost), str(identity), note)
 
 
 def _known(rule: IntegrityRule, migration: Migration) -> bool:

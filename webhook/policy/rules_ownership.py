@@ -46,7 +46,7 @@ def _claimed(rule: OwnershipRule, facts: Facts, *, first: bool) -> tuple[FieldSe
 
     Where other rules follow, also what an owner wrote of its own: the rule guards it, and so decides about it.
     """
-    owners = facts.claims_of(rule.owners)
+    owners = facts.claims_of(rule)
     if not owners:
         return EMPTY, ""
     paths, holder = EMPTY, ""
@@ -74,7 +74,7 @@ def shares(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> It
     """Fields that an owner and another manager claim, and did not both claim before."""
     change = facts.change
     for position, rule in enumerate(rules):
-        owners = facts.claims_of(rule.owners)
+        owners = facts.claims_of(rule)
         shared = _shared(rule, owners, facts) if owners else {}
         for other, (paths, holders) in shared.items():
             found = facts.select(paths, rule.fields, rule.except_)
@@ -98,7 +98,7 @@ def _guarded(rule: OwnershipRule, paths: FieldSet, facts: Facts) -> FieldSet:
     if rule.guard == "Matching" or not found:
         return found
     claimed = EMPTY
-    for owner in facts.claims_of(rule.owners):
+    for owner in facts.claims_of(rule):
         if (claim := facts.change.new_claims.get(owner)) is not None:
             claimed = claimed | claim.held_of(found)
     return claimed
