@@ -15,14 +15,13 @@ ROUNDS = 1500
 
 def run() -> None:
     shipped_set = policy_set(shipped())
-    figures = interleaved(
-        {name: _decision(name, shipped_set) for name in ("cap-eviction", "large-flux-apply", "ghost-1-co-ownership")},
-        ROUNDS,
-    )
+    names = ("cap-eviction", "large-flux-apply", "ghost-1-co-ownership", "flux-reapply-noop")
+    figures = {name: interleaved({name: _decision(name, shipped_set)}, ROUNDS)[name] for name in names}
     print(f"Decision with the {len(shipped_set.policies)} shipped policies in Enforce (median):")
     print(f"  cap-eviction (7 KB, ten managers)       {figures['cap-eviction']:8.1f} µs   (to reach: 150)")
     print(f"  large-flux-apply (76 KB, co-owned)      {figures['large-flux-apply']:8.1f} µs   (to reach: 600)")
     print(f"  ghost-1-co-ownership                    {figures['ghost-1-co-ownership']:8.1f} µs")
+    print(f"  flux-reapply-noop                       {figures['flux-reapply-noop']:8.1f} µs")
     _many(shipped())
     _matching(shipped())
 

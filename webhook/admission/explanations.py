@@ -45,7 +45,7 @@ def schema_change(evidence: Evidence, change: ClaimChange) -> ClaimChange | None
     if change.old is None or change.new is None or not (change.gained and change.lost):
         return None
     if is_built_in(evidence.request.resource.group) and not evidence.request.subresource:
-        return None  # the schema is fixed; and a body sent to a subresource brings no claims
+        return None  # there the schema is fixed, and the body may bring claims, as to a subresource it may not
     gained = _exchanged(evidence, change.gained, change.lost)
     lost = _exchanged(evidence, change.lost, change.gained)
     if not gained and not lost:

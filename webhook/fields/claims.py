@@ -98,10 +98,6 @@ class Claim:
         return f"Claim({self.identity})"
 
 
-_AHEAD = 4
-"""How many claims may have gone between two that stayed, for these to be found again: both lists have one order."""
-
-
 class ManagedFields(Mapping[Identity, Claim]):
     """All claims on one object, in the order of the list.
 
@@ -127,14 +123,32 @@ class ManagedFields(Mapping[Identity, Claim]):
             return cls({})
         if not isinstance(entries, list):
             raise FieldsError(f"managedFields is a list, not {type(entries).__name__}")
-        known = list(like._claims.values()) if like is not None else []
+        if like is not None:
+            try:
+                return cls._alike(entries, list(like._claims.values()))
+            except RecursionError:  # too deep to be compared: whoever reads the claim is told so
+                pass
         claims: dict[Identity, Claim] = {}
-        at = 0
         for position, entry in enumerate(entries):
-            for ahead, claim in enumerate(known[at : at + _AHEAD], at + 1):
-                if _equal(claim.entry, entry):
-                    at = ahead
-                    break
+            identity, api_version = _identity(entry, position)
+            claims[identity] = Claim(identity, api_version, entry)
+        return cls(claims)
+
+    @classmethod
+    def _alike(cls, entries: list[Any], known: list[Claim]) -> ManagedFields:
+        """Claims of which some are known, in one order: up to two may have gone between those that stayed."""
+        claims: dict[Identity, Claim] = {}
+        at, end = 0, len(known)
+        for position, entry in enumerate(entries):
+            if at < end and known[at].entry == entry:
+                at += 1
+                claim = known[at - 1]
+            elif at + 1 < end and known[at + 1].entry == entry:
+                at += 2
+                claim = known[at - 1]
+            elif at + 2 < end and known[at + 2].entry == entry:
+                at += 3
+                claim = known[at - 1]
             else:
                 identity, api_version = _identity(entry, position)
                 claim = Claim(identity, api_version, entry)
@@ -175,13 +189,6 @@ class ManagedFields(Mapping[Identity, Claim]):
     def holders(self, path: tuple[str, ...]) -> tuple[Identity, ...]:
         """Whose claims hold exactly this path."""
         return tuple(identity for identity, claim in self._claims.items() if claim.holds(path))
-
-
-def _equal(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    try:
-        return one == other
-    except RecursionError:  # too deep to be followed here: whoever reads the claim is told so
-        return False
 
 
 def _identity(entry: Any, position: int) -> tuple[Identity, str]:
