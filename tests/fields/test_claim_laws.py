@@ -178,3 +178,9 @@ def test_a_list_that_cannot_be_read_is_reported_with_its_place(entries: Any, mes
     with pytest.raises(FieldsError) as raised:
         ManagedFields.parse(entries)
     assert str(raised.value) == message
+
+
+def test_what_stands_below_a_dot_means_nothing() -> None:
+    was, now = {"f:b": {".": {"f:junk": {}}, "f:a": {}}}, {"f:b": {".": {"f:other": {}}, "f:a": {}, "f:c": {}}}
+    gained, lost = claim(now).moved_from(claim(was))
+    assert ([str(path) for path in gained], list(lost)) == ([".b.c"], [])

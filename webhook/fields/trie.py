@@ -210,14 +210,16 @@ def _exchange(old: Node, new: Node, level: int) -> tuple[Node, Node]:
             if step in old:
                 raise TypeError
             gained[step] = now
+        elif was.__class__ is not now.__class__:
+            raise TypeError
+        elif step == ".":
+            continue  # what it holds means nothing
         elif was and now:
             if level > _PROBED or was != now:
                 more, less = _exchange(was, now, level + 1)
                 for into, node in ((gained, more), (lost, less)):
                     if (rest := _closed(node)) is not None:
                         into[step] = rest
-        elif was.__class__ is not now.__class__:
-            raise TypeError
         elif was or now:
             for into, a, b in ((gained, now, was), (lost, was, now)):
                 if (rest := _subtract_nodes(a, b, level)) is not None:
