@@ -207,6 +207,21 @@ def test_a_change_that_a_policy_wants_restored_is_refused_and_says_so() -> None:
     assert decision.results[0].would == "restore"
 
 
+def test_a_claim_taken_through_a_subresource_that_does_not_store_the_field_is_a_change() -> None:
+    me = updater("kubectl-edit", "resize")
+    change = write(
+        DEPLOYMENT,
+        changed(DEPLOYMENT, image="web:2"),
+        {FLUX: [TEAM, IMAGE]},
+        {FLUX: [], me: [TEAM, IMAGE]},
+        manager=me.manager,
+        subresource="resize",
+    )
+    assert change.explained[FLUX] == ("another-webhook",)
+    every = LABELS.replace(".metadata.labels", '".*"')
+    assert events(judge(change, every)) == [("change", "labels", [TEAM, IMAGE])]
+
+
 def test_migrating_claims_is_no_change() -> None:
     csa = updater("kubectl-client-side-apply")
     last = '.metadata.annotations["kubectl.kubernetes.io/last-applied-configuration"]'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.evaluation.writes import (
@@ -89,6 +91,15 @@ def test_claims_edited_by_hand_are_refused_unless_by_those_allowed() -> None:
     assert events(decision) == [("tamper", "claims", [TEAM])]
     assert [cause.field for cause in decision.causes] == [TEAM]
     assert events(judge(thinned(FLUX_USER), INTEGRITY)) == []
+
+
+def test_what_looks_like_a_changed_schema_is_recorded_and_let_through() -> None:
+    change = replace(thinned(), tampering=(), explained={FLUX: ("schema",)})
+    decision = judge(change, INTEGRITY)
+    assert decision.allowed
+    assert events(decision) == [("tamper", "claims", [TEAM])]
+    assert events(judge(replace(change, request=replace(change.request, subresource="status")), INTEGRITY)) == []
+    assert events(judge(replace(change, explained={FLUX: ("version",)}), INTEGRITY)) == []
 
 
 @pytest.mark.parametrize(("manager", "found"), [("helm", []), ("mine", [("tamper", "claims", [TEAM])] * 2)])

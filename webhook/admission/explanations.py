@@ -91,6 +91,25 @@ def _below(paths: FieldSet, ancestors: FieldSet) -> FieldSet:
     return paths - paths.recursive_difference(ancestors) if ancestors else EMPTY
 
 
+ALLOCATED = frozenset({"clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"})
+TEMPLATE_GENERATION = ("f:metadata", "f:annotations", "f:deprecated.daemonset.template.generation")
+
+
+def put_back(evidence: Evidence, path: FieldPath) -> bool:
+    """Whether the server keeps a value that a write left out: it does so after it has taken the claims on it.
+
+    A Service's addresses and ports, once allocated, and the one annotation that a DaemonSet's generation is kept in.
+    """
+    resource = evidence.request.resource
+    if (resource.group, resource.resource) == ("apps", "daemonsets"):
+        return path == TEMPLATE_GENERATION
+    if (resource.group, resource.resource) != ("", "services") or path[0] != "f:spec":
+        return False
+    if len(path) == 2:
+        return path[1][2:] in ALLOCATED
+    return path[1] == "f:ports" and path[-1] == "f:nodePort"
+
+
 def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, ...]:
     """The claims that the cap folded: with the requester's, the object had more than ten Update claims.
 

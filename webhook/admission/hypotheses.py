@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from webhook.admission.cap import folded_at_once, swallowed
 from webhook.admission.evidence import LAST_APPLIED, Evidence
-from webhook.admission.explanations import ancient_changes, is_bucket, migration, schema_change
+from webhook.admission.explanations import ancient_changes, is_bucket, migration, put_back, schema_change
 from webhook.fields import (
     ABSENT,
     Claim,
@@ -124,7 +124,9 @@ def update(evidence: Evidence) -> Outcome:
         if left.gained or left.lost:
             tampering.append(left)
     if evidence.request.subresource and tampering:  # the server takes no claims from a body sent to a subresource
-        explained.update({left.identity: ("another-webhook",) for left in tampering})
+        for left in tampering:
+            reasons: tuple[Explanation, ...] = (*explained.get(left.identity, ()), "another-webhook")
+            explained[left.identity] = tuple(dict.fromkeys(reasons))
         tampering = []
     foreign = _foreign(evidence, holder)
     return Outcome(Requester(me), tuple(tampering), _elsewhere(evidence, holder, foreign), foreign, explained)
@@ -186,7 +188,7 @@ def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, expla
         if identity == me:
             gained = FieldSet.from_paths(path for path in gained if evidence.shows(identity, path))
     if identity == me and (gained := gained - evidence.comparison.written):
-        gained = FieldSet.from_paths(path for path in gained if not evidence.wrote(path))
+        gained = FieldSet.from_paths(p for p in gained if not (evidence.wrote(p) or put_back(evidence, p)))
         stripped = FieldSet.from_paths(path for path in gained if evidence.absent(path))
         if stripped:  # written, then dropped by a webhook, or by the server as a feature that is off
             explained[identity] = (*explained.get(identity, ()), "another-webhook")
@@ -199,7 +201,9 @@ def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, expla
 def _taken(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
     """Whether the server takes a path from a claim in a write under `me`: it was written or removed."""
     if not evidence.differs(path):
-        return evidence.new_value(path) is ABSENT and _applied(evidence, path, me)
+        if evidence.new_value(path) is ABSENT:
+            return _applied(evidence, path, me)
+        return put_back(evidence, path) or _defaulted(evidence, path, me)
     if evidence.new_value(path) is ABSENT:
         return True
     if not evidence.wrote(path):
@@ -217,6 +221,13 @@ def _applies(evidence: Evidence, me: Identity | None) -> bool:
 def _applied(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
     """Whether an apply wrote what is never stored, a Secret's stringData: it is new every time."""
     return path[0] == "f:stringData" and me is not None and me.operation == "Apply" and evidence.reaches(me, path)
+
+
+def _defaulted(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
+    """Whether an apply took one value of many parts, whose defaults the server then filled in again: it looks the same."""
+    if me is None or me.operation != "Apply" or not isinstance(evidence.new_value(path), dict | list):
+        return False
+    return evidence.new_claims[me].holds_leaf(path) if me in evidence.new_claims else False
 
 
 def _claimants(evidence: Evidence, path: FieldPath) -> Iterator[Identity]:

@@ -17,6 +17,11 @@ MOVED = frozenset({"migration", "ancient-changes", "schema", "another-webhook"})
 """Explanations of claims that moved, were folded or respelt: nobody's write gave or took what they hold."""
 
 
+RESPELT = MOVED - {"another-webhook"}
+"""Of these, what leaves the paths claimed. Through `ephemeralcontainers` and `resize` the server takes claims on all that
+a body holds, also on what it then does not store; that looks like another webhook's work, and the claims are gone."""
+
+
 class lazy(Generic[T]):  # noqa: N801 (used as a decorator)
     """`functools.cached_property` without the lock that it takes in Python 3.11: facts belong to one thread."""
 
@@ -62,7 +67,7 @@ class Facts:
             if not change.lost or change.identity == self.change.requester.identity:
                 continue
             reasons = self.change.explained.get(change.identity, ())
-            if "schema" not in reasons and not MOVED.isdisjoint(reasons):
+            if "schema" not in reasons and not RESPELT.isdisjoint(reasons):
                 continue
             lost = change.lost.recursive_difference(change.gained) if reasons else change.lost
             if (tampered := self.tampered.get(change.identity)) is not None:
