@@ -30,7 +30,7 @@ ROUNDS = 5
 def throughput() -> None:
     print(f"Server over TLS, {CONNECTIONS} connections, 2 workers, median of {ROUNDS} rounds taken in turn:")
     with folder_for() as folder, server(folder / "ours", "ours") as ours, server(folder / "bare", "bare") as bare:
-        for name in ("cap-eviction", "kubectl-label-overwrite", "large-flux-apply"):
+        for name in ("flux-reapply-noop", "cap-eviction", "kubectl-label-overwrite", "large-flux-apply"):
             calls = CALLS if name != "large-flux-apply" else CALLS // 4
             taken: dict[str, list[float]] = {"ours": [], "bare": []}
             for port in (ours, bare):

@@ -28,6 +28,7 @@ class Metrics:
             buckets=BUCKETS,
             registry=registry,
         )
+        self._answers: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         labels = ("policy", "rule", "event", "action", "mode", "dry_run")
         self._events = Counter("fieldwarden_events", "What rules found.", labels, registry=registry)
         self._bad_calls = Counter(
@@ -54,8 +55,13 @@ class Metrics:
         return cls()
 
     def answered(self, phase: Phase, decision: str, seconds: float) -> None:
-        self._requests.labels(phase, decision).inc()
-        self._seconds.labels(phase).observe(seconds)
+        known = self._answers.get((phase, decision))
+        if known is None:  # labels() takes a lock and looks every label over, at every call
+            known = (self._requests.labels(phase, decision), self._seconds.labels(phase))
+            self._answers[phase, decision] = known
+        requests, duration = known
+        requests.inc()
+        duration.observe(seconds)
 
     def found(self, results: Iterable[ResultLike], *, dry_run: bool) -> None:
         dry = "true" if dry_run else "false"
