@@ -18,7 +18,7 @@ from tests.evaluation.writes import (
     updater,
     write,
 )
-from webhook.fields import Change, Identity, User
+from webhook.fields import Change, Identity, ManagedFields, User
 from webhook.policy import Mode
 
 CSA = updater("kubectl-client-side-apply")
@@ -99,7 +99,11 @@ def test_what_looks_like_a_changed_schema_is_recorded_and_let_through() -> None:
     assert decision.allowed
     assert events(decision) == [("tamper", "claims", [TEAM])]
     assert events(judge(replace(change, request=replace(change.request, subresource="status")), INTEGRITY)) == []
-    assert events(judge(replace(change, explained={FLUX: ("version",)}), INTEGRITY)) == []
+    other_version = replace(change, explained={FLUX: ("version",)})
+    assert events(judge(other_version, INTEGRITY)) == []
+    all_gone = judge(replace(other_version, new_claims=ManagedFields({})), INTEGRITY)
+    assert all_gone.allowed
+    assert events(all_gone) == [("tamper", "claims", [TEAM])]
 
 
 @pytest.mark.parametrize(("manager", "found"), [("helm", []), ("mine", [("tamper", "claims", [TEAM])] * 2)])

@@ -91,6 +91,19 @@ def _below(paths: FieldSet, ancestors: FieldSet) -> FieldSet:
     return paths - paths.recursive_difference(ancestors) if ancestors else EMPTY
 
 
+def given_up(evidence: Evidence) -> bool:
+    """Whether the server may have dropped all claims: it does so where a claim's version does not know what is written.
+
+    That is a custom resource whose versions differ in their fields and are converted by name alone.
+    """
+    return (
+        not evidence.new_claims
+        and bool(evidence.comparison.written)
+        and not is_built_in(evidence.request.resource.group)
+        and any(not evidence.comparable(identity) for identity in evidence.old_claims)
+    )
+
+
 ALLOCATED = frozenset({"clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"})
 TEMPLATE_GENERATION = ("f:metadata", "f:annotations", "f:deprecated.daemonset.template.generation")
 

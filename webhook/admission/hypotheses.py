@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from webhook.admission.cap import folded_at_once, swallowed
 from webhook.admission.evidence import LAST_APPLIED, Evidence
-from webhook.admission.explanations import ancient_changes, is_bucket, migration, put_back, schema_change
+from webhook.admission.explanations import ancient_changes, given_up, is_bucket, migration, put_back, schema_change
 from webhook.fields import (
     ABSENT,
     Claim,
@@ -176,6 +176,9 @@ def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, expla
     """What of a claim's movement an update (or anybody's apply, for another claim than its own) does not account for."""
     identity = change.identity
     gained, lost = change.gained, change.lost
+    if given_up(evidence):
+        explained[identity] = ("version",)
+        return Tampering(identity, EMPTY, EMPTY)
     exchanged = schema_change(evidence, change)
     if exchanged is not None:
         explained[identity] = ("schema",)

@@ -33,8 +33,14 @@ def _like_a_schema_change(policy: Policy, rule: IntegrityRule, facts: Facts) -> 
     if change.request.subresource:
         return
     for identity, reasons in change.explained.items():
-        if "schema" in reasons and (moved := change.changes.get(identity)) is not None:
+        if (moved := change.changes.get(identity)) is None:
+            continue
+        note = ""
+        if "schema" in reasons:
             note = f"the claim of {identity} holds other parts than before, as after a change of the schema"
+        elif "version" in reasons and not change.new_claims:
+            note = f"the claim of {identity} went with all others, as where versions differ in their fields"
+        if note:
             yield Event("tamper", policy, rule.name, None, facts.texts(moved.gained | moved.lost), str(identity), note)
 
 
