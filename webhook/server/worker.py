@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -16,6 +17,10 @@ RECURSION = 12_000
 
 STACK = 64 << 20
 """Bytes of address space for each thread's stack, for the same reason."""
+
+COLLECT = (50_000, 20, 50)
+"""A review is thousands of small objects that die with their last reference: looking for cycles among them, as often as
+the interpreter does by itself, takes a seventh of the time and finds next to nothing."""
 
 FIRST_BYTES = 0.05
 """Seconds that a thread waits for the first call on a new connection before the poller does."""
@@ -33,6 +38,7 @@ class Worker(gthread.ThreadWorker):  # type: ignore[misc]
 
     def init_process(self) -> None:
         sys.setrecursionlimit(RECURSION)
+        gc.set_threshold(*COLLECT)
         threading.stack_size(STACK)
         super().init_process()
 
