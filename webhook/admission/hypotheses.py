@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from webhook.admission.cap import folded_at_once, swallowed
 from webhook.admission.evidence import LAST_APPLIED, Evidence
@@ -25,15 +26,14 @@ from webhook.fields.fieldset import EMPTY
 Explained = dict[Identity, tuple[Explanation, ...]]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A hypothesis, and what it leaves over."""
 
     requester: Requester
     tampering: tuple[Tampering, ...] = ()
     elsewhere: FieldSet = EMPTY  # written, but by neither requester nor client: the server or another webhook
     foreign: FieldSet = EMPTY  # the part of `elsewhere` that other claims hold
-    explained: Mapping[Identity, tuple[Explanation, ...]] = field(default_factory=dict)
+    explained: Mapping[Identity, tuple[Explanation, ...]] = MappingProxyType({})
     migration: Migration | None = None
 
 

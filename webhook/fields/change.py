@@ -59,8 +59,7 @@ class Request:
         return self.subresource == "scale"
 
 
-@dataclass(frozen=True, slots=True)
-class Requester:
+class Requester(NamedTuple):
     """The claim that a request wrote under. `identity` is None where nothing tells."""
 
     identity: Identity | None

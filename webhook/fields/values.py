@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from webhook.fields import trie
 from webhook.fields.claims import ManagedFields
@@ -44,8 +44,7 @@ class _Absent:
 ABSENT = _Absent()
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(NamedTuple):
     """What is new or other in the second object, what it no longer has, and the keyed lists in another order."""
 
     written: FieldSet = EMPTY
