@@ -25,7 +25,7 @@ def understand(request: Request) -> Change:
     new_claims = ManagedFields.parse(_managed_fields(request.new), like=old_claims)
     if request.old is None:
         return understand_creation(request, new_claims)
-    status = request.subresource == "status" or _claims_status(old_claims) or _claims_status(new_claims)
+    status = request.subresource == "status" or _counts_status(request, old_claims, new_claims)
     comparison = compare(request.old, request.new, (new_claims, old_claims), status=status)
     evidence = Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
     if not (evidence.changes or evidence.altered or comparison):
@@ -85,6 +85,10 @@ def _managed_fields(obj: Mapping[str, object] | None) -> object:
     return metadata.get("managedFields") if isinstance(metadata, Mapping) else None
 
 
-def _claims_status(claims: ManagedFields) -> bool:
-    """Whether a claim of the main resource holds `.status`: then it is a field like others there."""
-    return any("f:status" in claim.tree and not claim.identity.subresource for claim in claims.claims())
+def _counts_status(request: Request, *claims: ManagedFields) -> bool:
+    """Whether a claim of the main resource holds `.status`, which differs: then it is a field like others there."""
+    if request.old is None or request.old.get("status") == request.new.get("status"):
+        return False
+    return any(
+        "f:status" in claim.tree and not claim.identity.subresource for managed in claims for claim in managed.claims()
+    )
