@@ -132,6 +132,17 @@ def lost_with_its_value(seen: Seen, truth: Truth, change: Change, finding: Findi
     return finding.true[0] == gained and finding.true[1] - lost <= truth.values.removed
 
 
+def put_back_by_the_server(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
+    """Only a Service's addresses and ports, and only where a claim lost, or the requester's gained, nothing else."""
+    if finding.about != "tampering missed" or change.request.resource.resource != "services":
+        return False
+    texts = {str(path) for path in finding.true[0] | finding.true[1]}
+    return all(text.removeprefix(".spec.") in ALLOCATED or text.endswith(".nodePort") for text in texts)
+
+
+ALLOCATED = {"clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy"}
+
+
 def cleared_with_what_was_written(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
     """Only of a claim that is blamed for the rest of its loss, and gone whole; only at and above what was written."""
     if finding.about != "tampering" or finding.identity in truth.new or finding.true[0] != finding.said[0]:
@@ -259,6 +270,11 @@ UNDECIDED: Mapping[str, tuple[Callable[[Seen, Truth, Change, Finding], bool], st
         lost_with_its_value,
         "A claim is thinned of a path whose value the server lets go in the same write, after it has reckoned the claims "
         "(a Service's externalTrafficPolicy): the value that went explains the loss.",
+    ),
+    "put back by the server": (
+        put_back_by_the_server,
+        "A claim on a Service's allocated address or port goes when a write leaves the value out, and the server puts the "
+        "value back: a claim thinned of just that by hand looks the same.",
     ),
     "cleared with what was written": (
         cleared_with_what_was_written,

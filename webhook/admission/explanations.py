@@ -120,14 +120,14 @@ def put_back(evidence: Evidence, path: FieldPath) -> bool:
         return False
     if len(path) == 2:
         return path[1][2:] in ALLOCATED
-    return path[1] == "f:ports" and path[-1] == "f:nodePort"
+    return path[1:2] == ("f:ports",) and path[-1] == "f:nodePort"
 
 
 def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, ...]:
     """The claims that the cap folded: with the requester's, the object had more than ten Update claims.
 
-    Only updates fold; an apply can leave eleven, since before-first-apply is one. The oldest Update claims of one version become one bucket, which gains exactly what they held, less what this
-    write took from everybody.
+    Only updates fold; an apply can leave eleven, since before-first-apply is one. The oldest Update claims of one
+    version become one bucket, which gains exactly what they held, less what this write took from everybody.
     """
     updates = sum(identity.operation == "Update" for identity in evidence.old_claims)
     if me is None or me not in evidence.old_claims:

@@ -191,14 +191,19 @@ def _residue(evidence: Evidence, change: ClaimChange, me: Identity | None, expla
         if identity == me:
             gained = FieldSet.from_paths(path for path in gained if evidence.shows(identity, path))
     if identity == me and (gained := gained - evidence.comparison.written):
-        gained = FieldSet.from_paths(p for p in gained if not (evidence.wrote(p) or put_back(evidence, p)))
+        gained = _not_put_back(evidence, [path for path in gained if not evidence.wrote(path)])
         stripped = FieldSet.from_paths(path for path in gained if evidence.absent(path))
         if stripped:  # written, then dropped by a webhook, or by the server as a feature that is off
             explained[identity] = (*explained.get(identity, ()), "another-webhook")
             gained = gained - stripped
     if lost and (lost := lost - evidence.comparison.removed - evidence.held_by(me)):
-        lost = FieldSet.from_paths(path for path in lost if not _taken(evidence, path, me))
+        lost = _not_put_back(evidence, [path for path in lost if not _taken(evidence, path, me)])
     return Tampering(identity, gained, lost)
+
+
+def _not_put_back(evidence: Evidence, paths: list[FieldPath]) -> FieldSet:
+    """What is left unexplained: nothing, where the server puts back all of it. A claim that lost more was edited."""
+    return EMPTY if all(put_back(evidence, path) for path in paths) else FieldSet.from_paths(paths)
 
 
 def _taken(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
@@ -206,7 +211,7 @@ def _taken(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
     if not evidence.differs(path):
         if evidence.new_value(path) is ABSENT:
             return _applied(evidence, path, me)
-        return put_back(evidence, path) or _defaulted(evidence, path, me)
+        return _defaulted(evidence, path, me)
     if evidence.new_value(path) is ABSENT:
         return True
     if not evidence.wrote(path):
