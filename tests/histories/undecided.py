@@ -132,6 +132,19 @@ def lost_with_its_value(seen: Seen, truth: Truth, change: Change, finding: Findi
     return finding.true[0] == gained and finding.true[1] - lost <= truth.values.removed
 
 
+def given_up_by_the_server(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
+    """Only a custom resource's, only with a value written, and only where all claims went and one was in another version."""
+    custom = "." in change.request.resource.group
+    others = any(held.version != truth.version for held in truth.old.values())
+    return (
+        finding.about in ("tampering missed", "tampering")
+        and custom
+        and not change.new_claims
+        and others
+        and bool(truth.values.written)
+    )
+
+
 def put_back_by_the_server(seen: Seen, truth: Truth, change: Change, finding: Finding) -> bool:
     """Only a Service's addresses and ports, and only where a claim lost, or the requester's gained, nothing else."""
     if finding.about != "tampering missed" or change.request.resource.resource != "services":
@@ -270,6 +283,11 @@ UNDECIDED: Mapping[str, tuple[Callable[[Seen, Truth, Change, Finding], bool], st
         lost_with_its_value,
         "A claim is thinned of a path whose value the server lets go in the same write, after it has reckoned the claims "
         "(a Service's externalTrafficPolicy): the value that went explains the loss.",
+    ),
+    "given up by the server": (
+        given_up_by_the_server,
+        "Where a claim's version does not know what is written, the server drops all claims of a custom resource: so it "
+        "looks when a write clears them by hand.",
     ),
     "put back by the server": (
         put_back_by_the_server,
