@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from webhook.admission.evidence import Evidence
-from webhook.admission.explanations import MAX_UPDATE_CLAIMS, is_bucket
+from webhook.admission.explanations import is_bucket, over_cap
 from webhook.fields import Identity
 
 
@@ -15,7 +15,7 @@ def swallowed(evidence: Evidence, me: Identity | None) -> tuple[Identity, ...]:
 
     A name sorts before `ancient-changes` when it starts with a capital, as OpenAPI-Generator and Mozilla do.
     """
-    if not _over(evidence, me):
+    if not over_cap(evidence, me):
         return ()
     return tuple(
         change.identity
@@ -38,15 +38,10 @@ def folded_at_once(evidence: Evidence, me: Identity | None) -> Identity | None:
 
     Where the bucket held the same before, no claim moves, and only the value tells.
     """
-    if me in evidence.new_claims or not _over(evidence, me):
+    if me in evidence.new_claims or not over_cap(evidence, me):
         return None
     buckets = (identity for identity in evidence.holdings if is_bucket(identity) and identity not in evidence.changes)
     return next(buckets, None)
-
-
-def _over(evidence: Evidence, me: Identity | None) -> bool:
-    updates = sum(identity.operation == "Update" for identity in evidence.old_claims)
-    return updates + (me is None or me not in evidence.old_claims) > MAX_UPDATE_CLAIMS
 
 
 def _sorted(identity: Identity) -> str:

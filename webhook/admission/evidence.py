@@ -168,11 +168,6 @@ class Evidence:
         """Whether the path is new: the server takes it from whoever claimed it already."""
         return self.old_value(path) is ABSENT and self.new_value(path) is not ABSENT
 
-    def holds(self, identity: Identity, path: tuple[str, ...]) -> bool:
-        """Whether a claim now holds exactly this path."""
-        claim = self.new_claims.get(identity)
-        return claim is not None and claim.holds(path)
-
     def reaches(self, identity: Identity, path: tuple[str, ...]) -> bool:
         """Whether a claim now holds the path or anything below it."""
         claim = self.new_claims.get(identity)

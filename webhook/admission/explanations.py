@@ -129,10 +129,7 @@ def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, 
     Only updates fold; an apply can leave eleven, since before-first-apply is one. The oldest Update claims of one
     version become one bucket, which gains exactly what they held, less what this write took from everybody.
     """
-    updates = sum(identity.operation == "Update" for identity in evidence.old_claims)
-    if me is None or me not in evidence.old_claims:
-        updates += 1
-    if updates <= MAX_UPDATE_CLAIMS:
+    if not over_cap(evidence, me):
         return ()
     found: list[Identity] = []
     buckets = [change for change in evidence.changes.values() if change.new is not None and is_bucket(change.identity)]
@@ -147,6 +144,12 @@ def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, 
         if (folded or me not in evidence.new_claims) and _folds(evidence, bucket, folded, me):
             found += [bucket.identity, *(change.identity for change in folded)]
     return tuple(found)
+
+
+def over_cap(evidence: Evidence, me: Identity | None) -> bool:
+    """Whether an update under `me` would have left more Update claims than the server keeps."""
+    updates = sum(identity.operation == "Update" for identity in evidence.old_claims)
+    return updates + (me is None or me not in evidence.old_claims) > MAX_UPDATE_CLAIMS
 
 
 def is_bucket(identity: Identity) -> bool:

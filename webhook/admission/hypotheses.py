@@ -159,7 +159,7 @@ def _updater(evidence: Evidence) -> Identity | None:
 
 def _weight(evidence: Evidence, identity: Identity) -> int:
     """How much speaks for a claim as the requester's: what it holds of what was written, and gained."""
-    return len(evidence.holdings.get(identity, EMPTY)) + sum(map(evidence.wrote, _gains(evidence, identity)))
+    return len(evidence.held_by(identity)) + sum(map(evidence.wrote, _gains(evidence, identity)))
 
 
 def _gained(evidence: Evidence, identity: Identity) -> bool:
