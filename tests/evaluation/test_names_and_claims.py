@@ -171,7 +171,7 @@ def test_audit_records_and_is_silent_warn_tells_and_enforce_refuses() -> None:
     assert "would be refused" in warn.warnings[0]
     assert (enforce.allowed, enforce.warnings, len(enforce.results)) == (False, (), 1)
     assert {result.would for decision in (audit, warn, enforce) for result in decision.results} == {"deny"}
-    assert [decision.results[0].enforced for decision in (audit, warn, enforce)] == [False, False, True]
+    assert [decision.results[0].outcome for decision in (audit, warn, enforce)] == ["recorded", "recorded", "refused"]
 
 
 def test_the_servers_cap_softens_every_policy() -> None:

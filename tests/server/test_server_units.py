@@ -65,7 +65,7 @@ def test_a_status_is_read_as_it_was_written_while_its_worker_lives() -> None:
 
 
 class Result:
-    kind, policy, rule, mode, action, enforced = "change", "p", "r", "Audit", None, False
+    kind, policy, rule, mode, action, outcome = "change", "p", "r", "Audit", None, "recorded"
     paths = tuple(f".spec.a{number}" + "x" * 1000 for number in range(MAX_PATHS + 3))
 
 

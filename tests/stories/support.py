@@ -169,14 +169,14 @@ class Story:
         ok, told, causes = write()
         # The server writes its line before it answers: nothing is still to come.
         events = [
-            (result["enforced"], " ".join([result["event"], f"{result['policy']}/{result['rule']}", *result["paths"]]))
+            (result["outcome"], " ".join([result["event"], f"{result['policy']}/{result['rule']}", *result["paths"]]))
             for line in self.server.reviews(mark)
             if (line["name"], line["namespace"])
             == (self.git["metadata"]["name"], self.git["metadata"].get("namespace", ""))
             for result in line.get("results", ())
         ]
-        refused = [text for enforced, text in events if enforced]
-        found = [text for enforced, text in events if not enforced]
+        refused = [text for outcome, text in events if outcome == "refused"]
+        found = [text for outcome, text in events if outcome == "recorded"]
         return Answer(ok, told, refused, found, causes, self.get() != before)
 
 

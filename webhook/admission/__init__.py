@@ -1,7 +1,7 @@
 """AdmissionReview bytes to answer: read, understand, decide, respond."""
 
 from webhook.admission.decide import decide
-from webhook.admission.decision import Cause, Decision, Result
+from webhook.admission.decision import Cause, Decision, Ownership, Result
 from webhook.admission.engine import Answer, Engine
 from webhook.admission.response import to_response
 from webhook.admission.review import BadCall, Review, read_review
@@ -13,6 +13,7 @@ __all__ = [
     "Cause",
     "Decision",
     "Engine",
+    "Ownership",
     "Result",
     "Review",
     "decide",

@@ -94,7 +94,7 @@ def _result(told: _Told, change: Change) -> Result:
         rule=event.rule,
         mode=told.mode,
         action=event.action,
-        enforced=told.refuses,
+        outcome="refused" if told.refuses else "recorded",
         would=_would(event),
         paths=event.paths,
         owner=event.owner,

@@ -9,6 +9,17 @@ from webhook.policy.compiled import Action, EventKind, Mode
 
 Would = Literal["deny", "restore", "reassign", "release", "prune", "rename", "record"]
 
+Outcome = Literal["refused", "rewritten", "recorded"]
+"""What came of an event: it refused the request, it was put right, or neither."""
+
+
+class Ownership(NamedTuple):
+    """Whose claims hold a path, as the request would have left it and after the rewrite. `path` "": the whole claim."""
+
+    path: str
+    before: tuple[str, ...]  # as `kustomize-controller (Apply)`
+    after: tuple[str, ...]
+
 
 class Result(NamedTuple):
     """One event as it is recorded. Names, users and paths; never a value of a field."""
@@ -18,7 +29,7 @@ class Result(NamedTuple):
     rule: str
     mode: Mode  # the policy's, capped by the server's
     action: Action | None
-    enforced: bool  # whether this event refused the request
+    outcome: Outcome
     would: Would  # what Enforce does, or would have done
     paths: tuple[str, ...]
     owner: str
@@ -30,10 +41,14 @@ class Result(NamedTuple):
     name: str
     dry_run: bool
     message: str
+    ownership: tuple[Ownership, ...] = ()  # where it was rewritten
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON: enums as texts, tuples as lists."""
         told = self._asdict()
+        told["ownership"] = [
+            {"path": item.path, "before": list(item.before), "after": list(item.after)} for item in self.ownership
+        ]
         told["mode"] = self.mode.value
         told["action"] = self.action.value if self.action is not None else None
         told["paths"] = list(self.paths)
@@ -60,3 +75,4 @@ class Decision:
     policies: tuple[str, ...] = ()  # of the events
     manager: str | None = None
     code: int = 403  # where not allowed
+    patch: tuple[dict[str, Any], ...] = ()  # JSON Patch operations on the request's object

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 from webhook.admission.decision import Decision
+from webhook.admission.json import dumps
 from webhook.admission.review import API_VERSION, Review
 
 
@@ -13,6 +15,9 @@ def to_response(review: Review, decision: Decision) -> dict[str, Any]:
     response: dict[str, Any] = {"uid": review.uid, "allowed": decision.allowed}
     if not decision.allowed:
         response["status"] = _status(review, decision)
+    if decision.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(dumps(decision.patch)).decode()
     if decision.warnings:
         response["warnings"] = list(decision.warnings)
     if decision.audit_annotations:

@@ -89,7 +89,7 @@ def _print(answer: Answer, *, color: bool) -> None:
                 Cell(result.kind, "bold"),
                 f"{result.policy}/{result.rule}",
                 str(result.mode),
-                Cell(result.would, "red" if result.enforced else "yellow"),
+                Cell(result.would, "red" if result.outcome == "refused" else "yellow"),
                 "\n".join(result.paths),
             )
             for result in decision.results

@@ -83,7 +83,7 @@ def results(found: Iterable[ResultLike]) -> list[dict[str, Any]]:
             "rule": result.rule,
             "mode": str(result.mode),
             "action": str(result.action) if result.action is not None else None,
-            "enforced": result.enforced,
+            "outcome": result.outcome,
             "paths": [str(path)[:MAX_TEXT] for path in result.paths[:MAX_PATHS]],
             **({"more_paths": len(result.paths) - MAX_PATHS} if len(result.paths) > MAX_PATHS else {}),
         }
