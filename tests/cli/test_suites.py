@@ -159,7 +159,7 @@ def test_all_faults_are_told_at_once_and_the_other_cases_run(folder: Path) -> No
         "{allowed: false}",
         "{events: [{kind: change}]}",
         "{events: [{kind: change, policy: labels-come-from-git, rule: labels, paths: [.metadata.labels.team]}]}",
-        "{events: [{kind: change, action: Deny}]}",
+        "{events: [{kind: change, action: Deny, outcome: refused}]}",
         "{message: [may not change, .metadata.labels.team]}",
     ],
 )
@@ -171,7 +171,10 @@ def test_an_expectation_that_holds(folder: Path, expect: str) -> None:
     ("expect", "said"),
     [
         ("{allowed: true}", "expected allowed, was denied: [labels-come-from-git/labels]"),
-        ("{noEvents: true}", "came unexpected: change of labels-come-from-git/labels (Deny) on .metadata.labels.team"),
+        (
+            "{noEvents: true}",
+            "came unexpected: change of labels-come-from-git/labels (Deny, refused) on .metadata.labels.team",
+        ),
         ("{events: [{kind: ghost}]}", "expected ghost; it did not come"),
         ("{events: [{kind: change, rule: other}]}", "expected change of other; it did not come"),
         (
@@ -179,6 +182,7 @@ def test_an_expectation_that_holds(folder: Path, expect: str) -> None:
             "expected change on .metadata.labels; it did not come",
         ),
         ("{events: [{kind: change, action: Record}]}", "expected change (Record); it did not come"),
+        ("{events: [{kind: change, outcome: recorded}]}", "expected change (recorded); it did not come"),
         ("{events: [{kind: change}, {kind: change}]}", "expected change; it did not come"),
         ("{message: [something else]}", "the message does not say 'something else'; it says: [labels-come"),
         ("{warnings: [something]}", "no warning says 'something'; they say: nothing"),
@@ -209,7 +213,7 @@ def test_suites_are_found_in_folders_and_nothing_else_is(folder: Path) -> None:
 
 def test_the_example_in_the_documentation_runs(folder: Path) -> None:
     text = (ROOT / "docs" / "suites.md").read_text()
-    (example,) = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    example = re.findall(r"^```yaml\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)[0]
     (folder / "cases").mkdir()
     (folder / "cases" / "kubectl-label-add.json").write_bytes((REVIEWS / "kubectl-label-add.json").read_bytes())
     report = run(folder, example)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webhook.admission.decide import decide
-from webhook.admission.decision import Decision, Result
 from webhook.admission.review import BadCall, review_of
-from webhook.admission.suite_model import Captured, Case, Expectation, ExpectedEvent, Suite
-from webhook.admission.suite_read import RECORD, read_suites
+from webhook.admission.suite_check import failures_of
+from webhook.admission.suite_model import Captured, Case, Suite
+from webhook.admission.suite_read import read_suites
 from webhook.admission.suite_write import WriteError, review_of_write
 from webhook.fields import FieldsError
 from webhook.policy.compiled import Mode
@@ -125,68 +125,16 @@ def _run(case: Case, policies: PolicySet, file: str) -> CaseReport | Problem:
         else:
             body = review_of_write(case.what, shows_claims=case.phase == "mutate")
         decision = decide(policies, review_of(body), case.phase, Mode.ENFORCE)
+        written = body["request"].get("object")  # null in a deletion
+        failures = tuple(failures_of(case.expect, decision, written if isinstance(written, dict) else {}))
     except BadCall as error:
         return _problem(file, case.place, "unreadable-review", f"{case.name}: {error.message}", "see the review")
     except FieldsError as error:
         return _problem(file, case.place, "unreadable-review", f"{case.name}: {error.message}", "see managedFields")
     except WriteError as error:
         return _problem(file, case.place, "impossible-write", f"{case.name}: {error}", "see docs/suites.md")
-    return CaseReport(case.name, case.place.line, time.perf_counter() - begin, tuple(_failures(case.expect, decision)))
+    return CaseReport(case.name, case.place.line, time.perf_counter() - begin, failures)
 
 
 def _problem(file: Path | str, place: Place, rule: str, message: str, advice: str) -> Problem:
     return Problem("error", str(file), place.line, place.column, rule, message, advice)
-
-
-def _failures(expect: Expectation, decision: Decision) -> Iterator[str]:
-    if expect.allowed is not None and expect.allowed != decision.allowed:
-        why = f": {decision.message}" if decision.message else ""
-        yield f"expected {_answer(allowed=expect.allowed)}, was {_answer(allowed=decision.allowed)}{why}"
-    if expect.events is not None:
-        yield from _event_failures(expect.events, decision.results)
-    for part in expect.message:
-        if part not in decision.message:
-            yield f"the message does not say {part!r}; it says: {decision.message or 'nothing'}"
-    for part in expect.warnings:
-        if not any(part in warning for warning in decision.warnings):
-            yield f"no warning says {part!r}; they say: {' / '.join(decision.warnings) or 'nothing'}"
-
-
-def _event_failures(expected: tuple[ExpectedEvent, ...], results: tuple[Result, ...]) -> Iterator[str]:
-    """Every event is expected exactly once. The fussiest expectation chooses first, so that none takes another's."""
-    left = list(results)
-    for event in sorted(expected, key=_fussiness, reverse=True):
-        match = next((result for result in left if _fits(event, result)), None)
-        if match is None:
-            yield f"expected {event}; it did not come"
-        else:
-            left.remove(match)
-    for result in left:
-        yield f"came unexpected: {_told(result)}"
-
-
-def _fussiness(event: ExpectedEvent) -> int:
-    return sum(part is not None for part in (event.kind, event.policy, event.rule, event.paths, event.action))
-
-
-def _fits(event: ExpectedEvent, result: Result) -> bool:
-    return (
-        event.kind in (None, result.kind)
-        and event.policy in (None, result.policy)
-        and event.rule in (None, result.rule)
-        and event.action in (None, _action(result))
-        and (event.paths is None or event.paths == frozenset(result.paths))
-    )
-
-
-def _action(result: Result) -> str:
-    return result.action.value if result.action is not None else RECORD
-
-
-def _told(result: Result) -> str:
-    event = ExpectedEvent(result.kind, result.policy, result.rule, frozenset(result.paths) or None, _action(result))
-    return str(event)
-
-
-def _answer(*, allowed: bool) -> str:
-    return "allowed" if allowed else "denied"

@@ -6,12 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from webhook.fields import Pattern
-from webhook.policy.compiled import EventKind, Mode
+from webhook.admission.decision import Outcome
+from webhook.fields import FieldPath, Pattern
+from webhook.policy.compiled import EventKind, ManagerMatcher, Mode
 from webhook.policy.evaluate import Phase
 from webhook.policy.problems import Place
 
 Operation: TypeAlias = Literal["Apply", "Update"]
+SUBRESOURCES = ("status", "scale", "resize", "ephemeralcontainers", "finalize")
+RECORD = "Record"
+"""How a suite names the action of an event that is only recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +68,38 @@ class ExpectedEvent:
     rule: str | None
     paths: frozenset[str] | None
     action: str | None  # an action's name, or Record
+    outcome: Outcome | None = None
 
     def __str__(self) -> str:
         named = "/".join(part for part in (self.policy, self.rule) if part)
-        parts = [self.kind or "any event", f"of {named}" if named else "", f"({self.action})" if self.action else ""]
+        done = ", ".join(part for part in (self.action, self.outcome) if part)
+        parts = [self.kind or "any event", f"of {named}" if named else "", f"({done})" if done else ""]
         if self.paths is not None:
             parts.append("on " + (", ".join(sorted(self.paths)) or "no path"))
         return " ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedValue:
+    """What stands at a path after the patch; None: nothing."""
+
+    path: FieldPath
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedClaim:
+    """What the claims that a matcher means hold together after the patch. `exists` False: there is none."""
+
+    whose: ManagerMatcher
+    exists: bool
+    holds: tuple[Pattern, ...]
+    lacks: tuple[Pattern, ...]
+    fields: tuple[Pattern, ...] | None  # all that they hold; None: whatever it is
+
+    def __str__(self) -> str:
+        about = ", ".join(part for part in (self.whose.operation, self.whose.subresource) if part)
+        return f"{self.whose.manager.text} ({about})" if about else self.whose.manager.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +110,9 @@ class Expectation:
     events: tuple[ExpectedEvent, ...] | None  # every event, in any order
     message: tuple[str, ...]
     warnings: tuple[str, ...]
+    patched: bool | None
+    values: tuple[ExpectedValue, ...]
+    claims: tuple[ExpectedClaim, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
+from webhook.fields import FieldPath, FieldsError, Pattern
 from webhook.policy.problems import Place, Problem
 from webhook.policy.source import Broken, Items, Node, Scalar, Table, plain
+
+Parsed = TypeVar("Parsed")
 
 
 @dataclass(slots=True)
@@ -142,10 +145,57 @@ class Fields:
             return None
         return Fields(self.notes, node, known)
 
+    def paths(self, key: str) -> tuple[FieldPath, ...] | None:
+        """The field paths of a list; None where the key is absent or wrong."""
+        return self._parsed(key, FieldPath.parse)
+
+    def patterns(self, key: str) -> tuple[Pattern, ...] | None:
+        """The patterns of a list; None where the key is absent or wrong."""
+        return self._parsed(key, Pattern.parse)
+
+    def _parsed(self, key: str, parse: Callable[[str], Parsed]) -> tuple[Parsed, ...] | None:
+        scalars = self.scalars(key) if key in self else None
+        if scalars is None:
+            return None
+        return tuple(found for one in scalars if (found := parsed(self.notes, one, parse)) is not None)
+
+    def by_path(self, key: str) -> tuple[tuple[FieldPath, Node], ...]:
+        """A mapping whose keys are field paths."""
+        node = self.node(key) if key in self else None
+        if node is None:
+            return ()
+        if not isinstance(node, Table):
+            self._wrong(node, "a mapping", "write paths, and behind each a value")
+            return ()
+        if not node.entries:
+            self.notes.report("empty-value", node.place, f"{key} is an empty mapping", "remove the key")
+        return tuple(
+            (path, entry.node)
+            for text, entry in node.entries.items()
+            if (path := parsed(self.notes, Scalar(entry.place, text), FieldPath.parse)) is not None
+        )
+
     def _wrong(self, node: Node, wanted: str, advice: str = "") -> None:
         value = node.value if isinstance(node, Scalar) else None
         if not isinstance(value, Broken):
             self.notes.report("wrong-type", node.place, f"{wanted} is expected here", advice or f"write {wanted}")
+
+
+def parsed(notes: Notes, scalar: Scalar, parse: Callable[[str], Parsed]) -> Parsed | None:
+    """A path or pattern; None and a caret at the fault where it cannot be read."""
+    try:
+        return parse(scalar.value)
+    except FieldsError as error:
+        caret = error.column if error.text == scalar.value else None
+        notes.report(
+            "bad-path",
+            scalar.at(caret) if caret is not None else scalar.place,
+            error.message,
+            "write paths as the API server prints them, such as .spec.replicas",
+            text=scalar.value if caret is not None else None,
+            caret=caret,
+        )
+        return None
 
 
 def data(node: Node) -> Any:

@@ -6,28 +6,25 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from webhook.admission.json import JsonError, loads
+from webhook.admission.suite_expect import read_expectation
 from webhook.admission.suite_model import (
+    SUBRESOURCES,
     Captured,
     Case,
     Client,
-    Expectation,
-    ExpectedEvent,
     Operation,
     StandingClaim,
     Suite,
     Write,
 )
 from webhook.admission.suite_nodes import Fields, Notes, data
-from webhook.fields import FieldPath, FieldsError, Pattern
-from webhook.policy.compiled import Action, EventKind, Mode
+from webhook.policy.compiled import Mode
 from webhook.policy.evaluate import Phase
 from webhook.policy.problems import Problem
 from webhook.policy.source import Node, Scalar, Source, Table, decode, plain, read
 
 API_VERSION = "fieldwarden.dev/v1alpha1"
 KIND = "Suite"
-RECORD = "Record"
-"""How a suite names the action of an event that is only recorded."""
 
 _SUITE = ("apiVersion", "kind", "metadata", "policies", "mode", "cases")
 _WRITE = (
@@ -44,10 +41,7 @@ _WRITE = (
     "resource",
 )
 _CASE = ("name", "review", *_WRITE, "phase", "expect")
-_EXPECT = ("allowed", "events", "noEvents", "message", "warnings")
-_EVENT = ("kind", "policy", "rule", "paths", "action")
 _CLAIM = ("manager", "operation", "subresource", "fields")
-_SUBRESOURCES = ("status", "scale", "resize", "ephemeralcontainers", "finalize")
 _START = "begin it with apiVersion: fieldwarden.dev/v1alpha1 and kind: Suite"
 
 
@@ -118,12 +112,12 @@ class _Reader:
             return None
         before = len(self.notes.problems)
         name = case.text("name")
-        phase = case.choice("phase", get_args(Phase)) or "validate"
-        expect = self._expect(case)
+        phase = cast(Phase, case.choice("phase", get_args(Phase)) or "validate")
+        expect = read_expectation(case, phase)
         what = self._what(case)
         if name is None or expect is None or what is None or len(self.notes.problems) > before:
             return None
-        return Case(name, node.place, cast(Phase, phase), what, expect)
+        return Case(name, node.place, phase, what, expect)
 
     def _what(self, case: Fields) -> Captured | Write | None:
         if "review" not in case:
@@ -146,9 +140,9 @@ class _Reader:
         old = self._object(case, "old") if "old" in case else None
         user, manager = case.text("user"), case.text("manager")
         operation = case.choice("operation", get_args(Operation))
-        subresource = case.choice("subresource", _SUBRESOURCES) or ""
+        subresource = case.choice("subresource", SUBRESOURCES) or ""
         claims = self._claims(case)
-        applied = self._patterns(case, "applied")
+        applied = case.patterns("applied")
         if applied is not None and operation == "Update":
             self.notes.report("case-shape", case.place("applied"), "an Update applies nothing", "remove applied")
         if "claims" in case and old is None:
@@ -178,81 +172,11 @@ class _Reader:
             if claim is None or not claim.require(("manager", "operation"), node.place):
                 continue
             manager, operation = claim.text("manager"), claim.choice("operation", get_args(Operation))
-            subresource = claim.choice("subresource", _SUBRESOURCES) or ""
-            patterns = self._patterns(claim, "fields")
+            subresource = claim.choice("subresource", SUBRESOURCES) or ""
+            patterns = claim.patterns("fields")
             if manager is not None and operation is not None:
                 found.append(StandingClaim(manager, cast(Operation, operation), subresource, patterns))
         return tuple(found)
-
-    def _patterns(self, where: Fields, key: str) -> tuple[Pattern, ...] | None:
-        scalars = where.scalars(key) if key in where else None
-        if scalars is None:
-            return None
-        return tuple(pattern for one in scalars if (pattern := self._parsed(one, Pattern.parse)) is not None)
-
-    def _parsed(self, scalar: Scalar, parse: Any) -> Any:
-        """A path or pattern; None and a caret at the fault where it cannot be read."""
-        try:
-            return parse(scalar.value)
-        except FieldsError as error:
-            caret = error.column if error.text == scalar.value else None
-            self.notes.report(
-                "bad-path",
-                scalar.at(caret) if caret is not None else scalar.place,
-                error.message,
-                "write paths as the API server prints them, such as .spec.replicas",
-                text=scalar.value if caret is not None else None,
-                caret=caret,
-            )
-            return None
-
-    def _expect(self, case: Fields) -> Expectation | None:
-        expect = case.fields("expect", _EXPECT)
-        if expect is None:
-            return None
-        allowed = expect.flag("allowed")
-        events = self._events(expect)
-        found = Expectation(allowed, events, expect.texts("message") or (), expect.texts("warnings") or ())
-        if found.message and allowed:
-            self.notes.report(
-                "case-shape",
-                expect.place("message"),
-                "only a denial has a message",
-                "expect warnings, or allowed: false",
-            )
-        if not expect.table.entries:
-            self.notes.report(
-                "expects-nothing", case.place("expect"), "the case expects nothing", f"add one of {', '.join(_EXPECT)}"
-            )
-        return found
-
-    def _events(self, expect: Fields) -> tuple[ExpectedEvent, ...] | None:
-        none = expect.flag("noEvents") if "noEvents" in expect else None
-        if none is False:
-            self.notes.report(
-                "wrong-value", expect.place("noEvents"), "true is expected here", "list the events, or remove the key"
-            )
-        if "events" not in expect:
-            return () if none else None
-        if "noEvents" in expect:
-            self.notes.report("case-shape", expect.place("noEvents"), "noEvents beside events", "keep one of the two")
-        return tuple(one for node in expect.items("events") or () if (one := self._event(expect, node)) is not None)
-
-    def _event(self, expect: Fields, node: Node) -> ExpectedEvent | None:
-        event = expect.fields_of(node, _EVENT)
-        if event is None or not event.require(("kind",), node.place):
-            return None
-        kind = event.choice("kind", get_args(EventKind))
-        action = event.choice("action", (*Action, RECORD))
-        paths = event.scalars("paths") if "paths" in event else None
-        found = [path for one in paths or () if (path := self._parsed(one, FieldPath.parse)) is not None]
-        return ExpectedEvent(
-            kind=cast(EventKind, kind) if kind is not None else None,
-            policy=event.text("policy"),
-            rule=event.text("rule"),
-            paths=frozenset(map(str, found)) if paths is not None else None,
-            action=action,
-        )
 
     def _object(self, case: Fields, key: str) -> dict[str, Any] | None:
         found = self._data(case, key)

@@ -184,7 +184,7 @@ def claims_of(obj: Mapping[str, Any] | None) -> dict[Identity, FieldSet]:
 
 
 def _claimed(obj: dict[str, Any], claims: Mapping[Identity, FieldSet]) -> dict[str, Any]:
-    """An object with these claims; empty ones vanish, as on the server."""
+    """An object with these claims, in the server's order; empty ones vanish, as on the server."""
     entries = [
         {
             "manager": identity.manager,
@@ -194,11 +194,17 @@ def _claimed(obj: dict[str, Any], claims: Mapping[Identity, FieldSet]) -> dict[s
             "fieldsV1": fields.to_fields_v1(),
             **({"subresource": identity.subresource} if identity.subresource else {}),
         }
-        for identity, fields in claims.items()
+        for identity, fields in sorted(claims.items(), key=_order)
         if fields
     ]
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "metadata": {**metadata, "managedFields": entries} if entries else metadata}
+
+
+def _order(claim: tuple[Identity, FieldSet]) -> tuple[str, ...]:
+    """Applies first, then by name, as the server sorts entries without a time."""
+    identity, _ = claim
+    return identity.operation, identity.manager, identity.api_version, identity.subresource
 
 
 def _scale(obj: dict[str, Any], *, shows_claims: bool) -> dict[str, Any]:
