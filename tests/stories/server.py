@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from webhook.policy import load
 from webhook.sandbox import Registration, Sandbox
@@ -58,7 +58,10 @@ class Server:
         self.sandbox.processes.stop(self.name)
 
     def register(
-        self, rules: Sequence[dict[str, Any]] | None = None, conditions: Sequence[dict[str, Any]] = ()
+        self,
+        rules: Sequence[dict[str, Any]] | None = None,
+        conditions: Sequence[dict[str, Any]] = (),
+        reinvocation: Literal["IfNeeded", "Never"] = "IfNeeded",
     ) -> None:
         """Have the API server ask it, about what its policies name if no rules are given. Fails closed."""
         if rules is None:
@@ -67,7 +70,8 @@ class Server:
             rules = rules_of(loaded.policies, self.sandbox)
         ca = (self.folder / "tls" / "ca.crt").read_bytes()
         url = f"https://127.0.0.1:{self.port}"
-        self.sandbox.register(Registration(url, ca, rules, timeout=15, match_conditions=conditions))
+        wanted = Registration(url, ca, rules, timeout=15, reinvocation=reinvocation, match_conditions=conditions)
+        self.sandbox.register(wanted)
 
     def mark(self) -> int:
         """Where the log ends now."""

@@ -12,7 +12,7 @@ import copy
 import json
 import shlex
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -37,8 +37,13 @@ class Answer:
     told: str  # all that the client was shown
     refused: list[str]  # events that refused it
     found: list[str]  # events that were recorded only
+    rewritten: list[str]  # events that were put right
+    moved: list[
+        str
+    ]  # whose claims that changed, as `path: before, before -> after`; no path where it is the whole claim
     causes: list[str]  # paths of details.causes, where the client shows them
     stored: bool  # whether the object is another than before
+    body: Object  # what the server answered, where the client shows it
 
     def allowed(self) -> Self:
         """It passed, and nobody found anything amiss."""
@@ -47,7 +52,17 @@ class Answer:
     def recorded(self, *events: str) -> Self:
         """It passed, and this was found."""
         assert self.ok, self.told
-        assert (self.refused, self.found) == ([], list(events))
+        assert (self.rewritten, self.refused, self.found) == ([], [], list(events)), self.told
+        return self
+
+    def rewrote(self, *events: str, recorded: Sequence[str] = ()) -> Self:
+        """It passed with this put right, the client was told of all of it, and nothing else was found but `recorded`."""
+        assert self.ok, self.told
+        assert (self.rewritten, self.refused, self.found) == (list(events), [], list(recorded)), self.told
+        for event in events:
+            _, rule, *paths = event.split(" ")
+            assert f"[{rule}] " in self.told
+            assert all(path in self.told for path in paths[:5]), self.told
         return self
 
     def denied(self, *events: str) -> Self:
@@ -102,9 +117,9 @@ class Story:
         """A plain HTTP client's write; its manager is `some-client` unless `params` name a fieldManager."""
         path = (path or self.path) + (f"/{subresource}" if subresource else "")
 
-        def send() -> tuple[bool, str, list[str]]:
+        def send() -> _Said:
             reply = self.sandbox.request(method, path, body, user, content_type, params, user_agent="some-client/1.0")
-            return reply.status in (200, 201), _shown(reply), _causes(reply.body)
+            return _Said(reply.status in (200, 201), _shown(reply), _causes(reply.body), reply.body)
 
         return self._told(send)
 
@@ -118,11 +133,16 @@ class Story:
         namespace = self.git["metadata"].get("namespace")
         argv = ["kubectl", *(["-n", namespace] if namespace else []), *shlex.split(command)]
 
-        def run() -> tuple[bool, str, list[str]]:
+        return self.program(argv, environment, stdin)
+
+    def program(self, argv: Sequence[str], environment: Mapping[str, str], stdin: str = "") -> Answer:
+        """Any program that writes."""
+
+        def run() -> _Said:
             done = subprocess.run(
                 argv, env=environment, input=stdin, capture_output=True, text=True, timeout=60, check=False
             )
-            return done.returncode == 0, done.stdout + done.stderr, []
+            return _Said(done.returncode == 0, done.stdout + done.stderr)
 
         return self._told(run)
 
@@ -133,14 +153,14 @@ class Story:
                 str(self.sandbox.kubeconfig(user))
             )
 
-        def write() -> tuple[bool, str, list[str]]:
+        def write() -> _Said:
             try:
                 call(self.clients[user])
             except client.ApiException as error:
                 assert error.status == 403, error
                 status = json.loads(error.body or "{}")
-                return False, str(status["message"]), _causes(status)
-            return True, "", []
+                return _Said(False, str(status["message"]), _causes(status))
+            return _Said(True)
 
         return self._told(write)
 
@@ -164,20 +184,47 @@ class Story:
     def _claims(self) -> ManagedFields:
         return ManagedFields.parse(self.get()["metadata"].get("managedFields"))
 
-    def _told(self, write: Callable[[], tuple[bool, str, list[str]]]) -> Answer:
+    def _told(self, write: Callable[[], _Said]) -> Answer:
         before, mark = self.get(), self.server.mark()
-        ok, told, causes = write()
+        said = write()
         # The server writes its line before it answers: nothing is still to come.
-        events = [
-            (result["outcome"], " ".join([result["event"], f"{result['policy']}/{result['rule']}", *result["paths"]]))
+        results = [
+            result
             for line in self.server.reviews(mark)
             if (line["name"], line["namespace"])
             == (self.git["metadata"]["name"], self.git["metadata"].get("namespace", ""))
             for result in line.get("results", ())
         ]
-        refused = [text for outcome, text in events if outcome == "refused"]
-        found = [text for outcome, text in events if outcome == "recorded"]
-        return Answer(ok, told, refused, found, causes, self.get() != before)
+        return Answer(
+            ok=said.ok,
+            told=said.told,
+            refused=[_event(result) for result in results if result["outcome"] == "refused"],
+            found=[_event(result) for result in results if result["outcome"] == "recorded"],
+            rewritten=[_event(result) for result in results if result["outcome"] == "rewritten"],
+            moved=[_movement(moved) for result in results for moved in result.get("ownership", ())],
+            causes=said.causes,
+            stored=self.get() != before,
+            body=said.body,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What a client made of the server's answer."""
+
+    ok: bool
+    told: str = ""
+    causes: list[str] = field(default_factory=list)
+    body: Object = field(default_factory=dict)
+
+
+def _event(result: Object) -> str:
+    return " ".join([result["event"], f"{result['policy']}/{result['rule']}", *result["paths"]])
+
+
+def _movement(moved: Object) -> str:
+    whose = f"{', '.join(moved['before'])} -> {', '.join(moved['after'])}".strip()
+    return f"{moved['path']}: {whose}" if moved["path"] else whose
 
 
 def without(item: Object, *path: str) -> Object:
