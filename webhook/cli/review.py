@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +12,11 @@ import click
 from webhook.cli.common import ANY, MODES, STDIN, colored, no_color, output, print_data, read_bytes
 
 if TYPE_CHECKING:
-    from webhook.admission import Answer
+    from webhook.admission import Answer, Decision
     from webhook.policy import PolicySet
 
+_STYLES = {"refused": "bold red", "rewritten": "green", "recorded": "yellow"}
+_NOTHING_TO_REWRITE = "There is nothing to rewrite. What is to be denied, the validating call denies."
 _POLICIES = click.Path(path_type=Path, exists=True)
 
 
@@ -25,7 +28,7 @@ _POLICIES = click.Path(path_type=Path, exists=True)
     type=click.Choice(("validate", "mutate")),
     default="validate",
     show_default=True,
-    help="Which of the two calls it is. What needs claims on /scale is judged in the mutating one.",
+    help="Which of the two calls it is. The mutating one rewrites; the validating one judges all else.",
 )
 @click.option(
     "--mode", type=click.Choice(MODES), default="Enforce", show_default=True, help="The most a policy may do."
@@ -38,11 +41,16 @@ def review(file: Path, policies: tuple[Path, ...], phase: str, mode: str, output
     The review comes from a file, or from standard input with `-`. Policies keep their own modes, which --mode caps: a
     policy in Audit denies nothing here either, and the answer's audit annotations say what it found.
 
+    With --phase mutate the answer carries the patch, as base64 in response.patch. -o table shows what was rewritten,
+    whose the paths were before and after, and what the patch touches, never values. Only policies in Enforce rewrite.
+    On /scale the mutating call alone sees claims, and denies what needs them.
+
     \b
     Examples:
       fieldwarden review review.json --policies policies/
       fieldwarden review review.json --policies policies/ -o table
-      fieldwarden review scale.json --policies policies/ --phase mutate
+      fieldwarden review review.json --policies policies/ --phase mutate -o table
+      fieldwarden review review.json --policies policies/ --phase mutate | jq -r .response.patch | base64 -d
 
     Exit codes: 0 allowed, 1 denied, 2 the review cannot be read, 4 the policies do not load.
     """
@@ -57,7 +65,7 @@ def review(file: Path, policies: tuple[Path, ...], phase: str, mode: str, output
         where = "<stdin>" if str(file) == STDIN else file
         raise click.UsageError(f"{where}: {error.message} [{error.reason}]") from None
     if output == "table":
-        _print(answer, color=colored(no_color))
+        _print(answer, phase, color=colored(no_color))
     else:
         print_data(json.loads(answer.response), output)
     raise click.exceptions.Exit(0 if answer.decision.allowed else 1)
@@ -75,29 +83,51 @@ def _load(paths: tuple[Path, ...]) -> PolicySet:
     return loaded.policies
 
 
-def _print(answer: Answer, *, color: bool) -> None:
-    from webhook.report.tables import Cell, table
-
+def _print(answer: Answer, phase: str, *, color: bool) -> None:
     decision, asked = answer.decision, answer.review
     resource = f"{asked.resource.resource}/{asked.subresource}" if asked.subresource else asked.resource.resource
     where = f"{asked.namespace}/{asked.name}" if asked.namespace else asked.name
     verdict = click.style("allowed", fg="green") if decision.allowed else click.style("denied", fg="red", bold=True)
-    click.echo(f"{verdict}: {asked.operation} {resource} {where} by {asked.user.name}", color=color)
-    if decision.results:
-        rows = [
-            (
-                Cell(result.kind, "bold"),
-                f"{result.policy}/{result.rule}",
-                str(result.mode),
-                Cell(result.would, "red" if result.outcome == "refused" else "yellow"),
-                "\n".join(result.paths),
-            )
-            for result in decision.results
-        ]
-        click.echo(table(("Event", "Policy/rule", "Mode", "Wants", "Paths"), rows, color=color), color=color)
+    patched = " with a patch" if decision.patch else ""
+    click.echo(f"{verdict}{patched}: {asked.operation} {resource} {where} by {asked.user.name}", color=color)
+    for text in _tables(decision, color=color):
+        click.echo(text, color=color)
     for warning in decision.warnings:
         click.echo(f"Warning: {warning}")
     if decision.message:
         click.echo(decision.message)
-    if not decision.results:
-        click.echo("No policy has anything to say about it.")
+    elif not decision.results:
+        rewrites = phase == "mutate" and asked.subresource != "scale"
+        click.echo(_NOTHING_TO_REWRITE if rewrites else "No policy has anything to say about it.")
+
+
+def _tables(decision: Decision, *, color: bool) -> Iterator[str]:
+    """What was found; whose the rewritten paths were and are; and what the patch touches."""
+    from webhook.report.tables import Cell, table
+
+    if decision.results:
+        found = [
+            (
+                Cell(result.kind, "bold"),
+                f"{result.policy}/{result.rule}",
+                str(result.mode),
+                result.would,
+                Cell(result.outcome, _STYLES[result.outcome]),
+                "\n".join(result.paths),
+            )
+            for result in decision.results
+        ]
+        yield table(("Event", "Policy/rule", "Mode", "Wants", "Outcome", "Paths"), found, color=color)
+    owned = dict.fromkeys(item for result in decision.results for item in result.ownership)
+    if owned:
+        rows = [(item.path or "the whole claim", _claimants(item.before), _claimants(item.after)) for item in owned]
+        yield "\n" + table(("Path", "Claimed before by", "Claimed now by"), rows, color=color)
+    if decision.patch:
+        steps = [
+            (step["op"], "\n".join(step[key] for key in ("from", "path") if key in step)) for step in decision.patch
+        ]
+        yield "\n" + table(("Patch", "Path"), steps, color=color)
+
+
+def _claimants(names: tuple[str, ...]) -> str:
+    return "\n".join(names) or "nobody"
