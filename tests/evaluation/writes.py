@@ -6,10 +6,9 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from webhook.admission import Decision, understand
-from webhook.admission.decide import soften
+from webhook.admission import Decision, Review, decide, understand
 from webhook.fields import Change, FieldPath, FieldSet, Identity, Request, Resource, User
-from webhook.policy import Mode, evaluate, load_text
+from webhook.policy import Mode, PolicySet, evaluate, load_text
 from webhook.policy.evaluate import Phase
 
 FLUX = Identity("kustomize-controller", "Apply")
@@ -129,11 +128,40 @@ def judge(
     cap: Mode = Mode.ENFORCE,
 ) -> Decision:
     """The decision of one policy with these rules (YAML of the list under `rules:`)."""
+    policies = loaded(rules, mode=mode, match=match, extra=extra)
+    return decide(policies, reviewed(change.request), phase, cap)
+
+
+def loaded(rules: str, *, mode: str = "Enforce", match: str = "", extra: str = "") -> PolicySet:
+    """One policy with these rules."""
     lines = "\n".join(f"  {line}" for line in rules.strip("\n").splitlines())
-    text = POLICY.format(name="p", mode=mode, match=match, extra=extra, rules=lines)
-    loaded = load_text(text, "test.yaml")
-    assert loaded.policies is not None, [str(problem) for problem in loaded.problems]
-    return soften(evaluate(loaded.policies, change, phase), change, cap)
+    found = load_text(POLICY.format(name="p", mode=mode, match=match, extra=extra, rules=lines), "test.yaml")
+    assert found.policies is not None, [str(problem) for problem in found.problems]
+    return found.policies
+
+
+def found_by(change: Change, rules: str) -> list[tuple[str, str | None]]:
+    """The events of a change that no request needs to have made: kind, and what Enforce is to do."""
+    return [
+        (event.kind, event.action.value if event.action is not None else None)
+        for event in evaluate(loaded(rules), change).events
+    ]
+
+
+def reviewed(request: Request) -> Review:
+    """A review of a request."""
+    return Review(
+        uid="1",
+        operation=request.operation,
+        resource=request.resource,
+        kind=request.kind,
+        subresource=request.subresource,
+        namespace=request.namespace,
+        name=request.name,
+        user=request.user,
+        dry_run=request.dry_run,
+        request=request,
+    )
 
 
 def events(decision: Decision) -> list[tuple[str, str, list[str]]]:

@@ -3,6 +3,7 @@
 from webhook.admission.decide import decide
 from webhook.admission.decision import Cause, Decision, Ownership, Result
 from webhook.admission.engine import Answer, Engine
+from webhook.admission.mutate import DoubtfulPatch
 from webhook.admission.response import to_response
 from webhook.admission.review import BadCall, Review, read_review
 from webhook.admission.understand import understand
@@ -12,6 +13,7 @@ __all__ = [
     "BadCall",
     "Cause",
     "Decision",
+    "DoubtfulPatch",
     "Engine",
     "Ownership",
     "Result",

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from webhook.admission import messages
-from webhook.admission.decision import Cause, Decision, Result, Would
+from webhook.admission.decision import Cause, Decision, Outcome, Ownership, Result, Would
+from webhook.admission.judge import Judgement, judge, rewriters
+from webhook.admission.mutate import mutated
+from webhook.admission.patching import Operation
 from webhook.admission.review import BadCall, Review
-from webhook.admission.understand import understand
-from webhook.fields import Change, FieldsError, Request
+from webhook.admission.rewrite import can_rewrite, in_force, key_of
+from webhook.fields import Change, FieldsError, ManagedFields, Request
 from webhook.fields.errors import TooDeep
-from webhook.policy.compiled import Event, Mode, Verdict
-from webhook.policy.evaluate import Phase, evaluate
+from webhook.policy.compiled import Action, Event, Mode
+from webhook.policy.evaluate import Phase, needs_claims
 from webhook.policy.policyset import PolicySet
 
 MAX_CAUSES = 100
@@ -22,68 +25,121 @@ ALLOWED = Decision()
 
 
 def decide(policies: PolicySet, review: Review, phase: Phase, cap: Mode = Mode.ENFORCE) -> Decision:
-    """Judges a review. Raises BadCall (400) where its managedFields cannot be read."""
+    """Judges a review. Raises BadCall (400) where its managedFields cannot be read, DoubtfulPatch for a bad rewrite."""
     request = review.request
     if request is None or not policies.about(request):
         return ALLOWED
+    if phase == "mutate" and not (request.is_scale or rewriters(policies, request, cap)):
+        return ALLOWED
     try:
-        change = understand(request)
-        verdict = evaluate(policies, change, phase)
+        judged = judge(policies, request, phase, cap)
+        if phase == "mutate":
+            return _mutating(policies, judged, cap)
+        return _decision(list(_validating(judged, cap)), judged.change)
     except (RecursionError, TooDeep):
         return _too_deep(policies, request, cap)
     except FieldsError as error:
         raise BadCall(400, "unreadable-claims", error.message) from None
-    return soften(verdict, change, cap)
 
 
-def soften(verdict: Verdict, change: Change, cap: Mode) -> Decision:
-    """The decision after modes: Audit records, Warn tells as well, Enforce acts."""
-    if not verdict.events:
-        return Decision(manager=change.requester.manager)
-    told = [_Told(event, event.policy.mode.capped(cap), messages.finding(event, change)) for event in verdict.events]
-    refused = [item for item in told if item.refuses]
+class _Told(NamedTuple):
+    """An event, the mode that it is taken in, what came of it, and its sentence."""
+
+    event: Event
+    mode: Mode
+    outcome: Outcome
+    finding: str
+    why: str = ""  # a rewrite was not done
+    ownership: tuple[Ownership, ...] = ()
+
+    @property
+    def warns(self) -> bool:
+        """Warn tells of everything; Enforce of what it rewrote, and of what it was asked to act on and let through."""
+        if self.mode is Mode.ENFORCE:
+            return self.outcome == "rewritten" or (self.outcome == "recorded" and self.event.action is not None)
+        return self.mode is Mode.WARN
+
+
+def _validating(judged: Judgement, cap: Mode) -> Iterator[_Told]:
+    """The validating call denies and records; of what was rewritten, the mutating call has told and made its record."""
+    request, blocked = judged.came, judged.rewriting.blocked
+    for event in judged.verdict.events:
+        mode, finding = event.policy.mode.capped(cap), messages.finding(event, judged.change)
+        if not _asks_rewrite(event, cap):
+            refused = mode is Mode.ENFORCE and event.action is Action.DENY
+            yield _Told(event, mode, "refused" if refused else "recorded", finding)
+        elif not can_rewrite(request):
+            refused = event.kind in ("change", "tamper")
+            yield _Told(event, mode, "refused" if refused else "recorded", finding, messages.NOT_HERE)
+        elif not judged.landed(event):
+            yield _Told(event, mode, "refused", finding, blocked.get(key_of(event), messages.UNDONE))
+
+
+def _mutating(policies: PolicySet, judged: Judgement, cap: Mode) -> Decision:
+    """The mutating call rewrites, and tells of that alone; on a Scale also of what no other call can judge."""
+    here = [event for event in judged.verdict.events if judged.came.is_scale and _needs_claims(event)]
+    done = mutated(policies, judged, cap)
+    told = []
+    for event in here:
+        mode, finding = event.policy.mode.capped(cap), messages.finding(event, judged.change)
+        why = judged.rewriting.blocked.get(key_of(event), "")
+        if not _asks_rewrite(event, cap) or done is None:
+            refused = mode is Mode.ENFORCE and (event.action is Action.DENY or bool(why))
+            told.append(_Told(event, mode, "refused" if refused else "recorded", finding, why))
+    if done is None:
+        return _decision(told, judged.change)
+    before = judged.change.new_claims
+    after = ManagedFields.parse((done.obj.get("metadata") or {}).get("managedFields"))
+    for event in done.events:
+        finding = messages.finding(event, judged.change)
+        told.append(_Told(event, Mode.ENFORCE, "rewritten", finding, "", _ownership(event, before, after)))
+    return _decision(told, judged.change, done.patch)
+
+
+def _asks_rewrite(event: Event, cap: Mode) -> bool:
+    return event.action is not None and event.action.rewrites and in_force(event.policy, cap)
+
+
+def _needs_claims(event: Event) -> bool:
+    return any(rule.name == event.rule and needs_claims(event.policy, rule) for rule in event.policy.rules)
+
+
+def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tuple[Ownership, ...]:
+    """Whose claims hold what was rewritten, without the rewrite and with it."""
+    if event.kind in ("rename", "tamper"):
+        now = set(after)
+        was = [identity for identity in before if identity in event.claims or identity not in now]
+        become = [identity for identity in after if identity not in before or event.kind == "tamper"]
+        return (Ownership("", tuple(map(str, was)), tuple(map(str, become))),)
+    return tuple(
+        Ownership(text, tuple(map(str, before.holders(path))), tuple(map(str, after.holders(path))))
+        for text, path in islice(zip(event.paths, event.fields, strict=False), MAX_CAUSES)
+    )
+
+
+def _decision(told: list[_Told], change: Change, patch: tuple[Operation, ...] = ()) -> Decision:
+    """The answer: Audit records, Warn tells as well, Enforce acts."""
+    if not told:
+        return Decision(manager=change.requester.manager, patch=patch)
+    refused = [item for item in told if item.outcome == "refused"]
     results = tuple(_result(item, change) for item in told)
     return Decision(
         allowed=not refused,
-        message="\n".join(messages.denial(item.event, item.finding) for item in refused),
+        message="\n".join(messages.denial(item.event, item.finding, item.why) for item in refused),
         causes=_causes(refused),
-        warnings=messages.within_limits(
-            messages.warning(item.event, item.finding, would_deny=denies(item.event)) for item in told if item.warns
-        ),
+        warnings=messages.within_limits(_warning(item) for item in told if item.warns),
         audit_annotations=_annotations(results, allowed=not refused),
         results=results,
         policies=tuple(dict.fromkeys(item.event.policy.name for item in told)),
         manager=change.requester.manager,
+        patch=patch,
     )
 
 
-class _Told(NamedTuple):
-    """An event, the mode that it is taken in, and its sentence."""
-
-    event: Event
-    mode: Mode
-    finding: str
-
-    @property
-    def refuses(self) -> bool:
-        return self.mode is Mode.ENFORCE and denies(self.event)
-
-    @property
-    def warns(self) -> bool:
-        """Warn tells of everything; Enforce of what it was asked to act on and let through."""
-        if self.mode is Mode.ENFORCE:
-            return self.event.action is not None and not denies(self.event)
-        return self.mode is Mode.WARN
-
-
-def denies(event: Event) -> bool:
-    """Whether Enforce refuses the request for this event.
-
-    A change or a tampering that a policy wants rewritten is refused as long as nothing rewrites it.
-    """
-    if event.action is None:
-        return False
-    return not event.action.rewrites or event.kind in ("change", "tamper")
+def _warning(told: _Told) -> str:
+    if told.outcome == "rewritten":
+        return messages.rewritten(told.event)
+    return messages.warning(told.event, told.finding)
 
 
 def _result(told: _Told, change: Change) -> Result:
@@ -94,7 +150,7 @@ def _result(told: _Told, change: Change) -> Result:
         rule=event.rule,
         mode=told.mode,
         action=event.action,
-        outcome="refused" if told.refuses else "recorded",
+        outcome=told.outcome,
         would=_would(event),
         paths=event.paths,
         owner=event.owner,
@@ -106,6 +162,7 @@ def _result(told: _Told, change: Change) -> Result:
         name=request.name,
         dry_run=request.dry_run,
         message=told.finding,
+        ownership=told.ownership,
     )
 
 

@@ -50,6 +50,14 @@ def best(evidence: Evidence) -> Outcome:
     return min(fits, key=lambda outcome: len(outcome.foreign), default=updated)
 
 
+def hypotheses(evidence: Evidence) -> Iterator[Outcome]:
+    """Both, whatever they leave over: an apply first, where it can be one."""
+    applied = apply(evidence)
+    if applied is not None:
+        yield applied
+    yield update(evidence)
+
+
 def named(evidence: Evidence) -> Identity | None:
     """Whose a write is that changed nothing, so that only the name given tells."""
     request = evidence.request

@@ -31,5 +31,8 @@ def _no_constant(name: str) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """Compact JSON bytes."""
-    return orjson.dumps(value)
+    """Compact JSON bytes, also of what nests deeper than orjson writes, and of numbers that it does not."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

@@ -4,31 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.fields import Change
-from webhook.policy.compiled import Event
+from webhook.fields import Change, Identity
+from webhook.policy.compiled import Action, Event
 
 SHOWN_PATHS = 5
 MAX_WARNING = 250  # the server cuts at 256 once all together pass 4096 characters
 MAX_WARNINGS = 4096
 
 
-def denial(event: Event, finding: str) -> str:
-    """One event that refuses the request, with its remedy."""
-    text = f"[{event.policy.name}/{event.rule}] {finding} {_remedy(event)}"
-    if event.action is not None and event.action.rewrites:
-        text += f" (The policy asks for {event.action.value}; this call can only refuse.)"
-    return text
+UNDONE = "it was not done, or something undid it: is the mutating webhook called, and does another one change this?"
+NOT_HERE = "nothing is rewritten through a subresource"
 
 
-def warning(event: Event, finding: str, *, would_deny: bool) -> str:
+def denial(event: Event, finding: str, why: str) -> str:
+    """One event that refuses the request, with its remedy; `why` a rewrite that the policy asks for was not done."""
+    text = f"[{event.policy.name}/{event.rule}] {finding} {_remedy(event)}".rstrip()
+    return f"{text} ({event.action}: {why}.)" if why else text
+
+
+def warning(event: Event, finding: str) -> str:
     """One event that lets the request through, in a line."""
-    if would_deny:
-        lead = "would be refused: "
-    elif event.action is not None:
+    if event.action is None:
+        lead = ""
+    elif event.action.rewrites:
         lead = f"{event.action.value} is called for: "
     else:
-        lead = ""
+        lead = "would be refused: "
     return cut(f"[{event.policy.name}/{event.rule}] {lead}{finding}", MAX_WARNING)
+
+
+def rewritten(event: Event) -> str:
+    """What was done to the request, and why, in a line."""
+    return cut(f"[{event.policy.name}/{event.rule}] {_done(event)}", MAX_WARNING)
+
+
+def _done(event: Event) -> str:
+    paths = listed(event.paths)
+    them = "it is" if len(event.paths) == 1 else "they are"
+    match event.action:
+        case Action.RESTORE if event.kind == "tamper":
+            return f"restored {event.note.partition(':')[0]}: claims are not edited"
+        case Action.RESTORE:
+            return f"restored {paths}: {them} owned by {event.owner}"
+        case Action.REASSIGN:
+            return f"returned {paths} to {event.owner}, whose next apply sets it again"
+        case Action.RELEASE:
+            return f"released {paths} from {_joined(event.claims)}: {event.owner} owns it"
+        case Action.PRUNE:
+            return f"pruned {paths}: dropped by {event.owner}, {event.note}"
+        case Action.RENAME:
+            return f"renamed {event.owner}, {event.note}"
+    return ""
+
+
+def _joined(claims: Iterable[Identity]) -> str:
+    return ", ".join(map(str, claims))
 
 
 def finding(event: Event, change: Change) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from webhook.admission.decide import decide
+from webhook.admission.mutate import DoubtfulPatch
 from webhook.admission.review import BadCall, review_of
 from webhook.admission.suite_check import failures_of
 from webhook.admission.suite_model import Captured, Case, Suite
@@ -131,6 +132,8 @@ def _run(case: Case, policies: PolicySet, file: str) -> CaseReport | Problem:
         return _problem(file, case.place, "unreadable-review", f"{case.name}: {error.message}", "see the review")
     except FieldsError as error:
         return _problem(file, case.place, "unreadable-review", f"{case.name}: {error.message}", "see managedFields")
+    except DoubtfulPatch as error:
+        failures = (f"the mutating call answers with an error: {error}",)
     except WriteError as error:
         return _problem(file, case.place, "impossible-write", f"{case.name}: {error}", "see docs/suites.md")
     return CaseReport(case.name, case.place.line, time.perf_counter() - begin, failures)

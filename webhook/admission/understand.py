@@ -25,12 +25,23 @@ def understand(request: Request) -> Change:
     new_claims = ManagedFields.parse(_managed_fields(request.new), like=old_claims)
     if request.old is None:
         return understand_creation(request, new_claims)
-    status = request.subresource == "status" or _counts_status(request, old_claims, new_claims)
-    comparison = compare(request.old, request.new, (new_claims, old_claims), status=status)
-    evidence = Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
-    if not (evidence.changes or evidence.altered or comparison):
+    evidence = _evidence(request, old_claims, new_claims)
+    if not (evidence.changes or evidence.altered or evidence.comparison):
         return _change(evidence, Outcome(Requester(named(evidence))))
     return _change(evidence, best(evidence))
+
+
+def evidence_of(request: Request) -> Evidence:
+    """What the review of an update shows, before any hypothesis. Raises FieldsError."""
+    old_claims = ManagedFields.parse(_managed_fields(request.old))
+    return _evidence(request, old_claims, ManagedFields.parse(_managed_fields(request.new), like=old_claims))
+
+
+def _evidence(request: Request, old_claims: ManagedFields, new_claims: ManagedFields) -> Evidence:
+    old = request.old if request.old is not None else {}
+    status = request.subresource == "status" or _counts_status(request, old_claims, new_claims)
+    comparison = compare(old, request.new, (new_claims, old_claims), status=status)
+    return Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
 
 
 def _change(evidence: Evidence, outcome: Outcome) -> Change:
@@ -47,6 +58,7 @@ def _change(evidence: Evidence, outcome: Outcome) -> Change:
         takeover=_takeover(evidence, outcome.requester),
         tampering=outcome.tampering,
         elsewhere=outcome.elsewhere,
+        foreign=outcome.foreign,
         explained=outcome.explained,
         migration=outcome.migration,
     )

@@ -115,6 +115,7 @@ class Change:
     takeover: Mapping[Identity, FieldSet]  # what the requester's claim took, by the claim that lost it
     tampering: tuple[Tampering, ...] = ()
     elsewhere: FieldSet = field(default_factory=FieldSet)  # written, and not by the requester: the server or a webhook
+    foreign: FieldSet = field(default_factory=FieldSet)  # the part of it that other claims than the requester's hold
     explained: Mapping[Identity, tuple[Explanation, ...]] = field(default_factory=dict)
     migration: Migration | None = None  # one that only a policy's `integrity.migrates` can allow
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from webhook.fields import trie
+from webhook.fields import graft, trie
 from webhook.fields.errors import TooDeep
 from webhook.fields.path import FieldPath
 from webhook.fields.steps import canonical_step
@@ -89,6 +89,15 @@ class FieldSet:
         (1, 0)
         """
         return _followed(lambda: trie.recursive_difference(self._root, other._root))
+
+    def replaced(self, path: tuple[str, ...], other: FieldSet) -> FieldSet:
+        """As another set at a path and below it, and elsewhere as it is.
+
+        >>> mine = FieldSet.from_fields_v1({"f:spec": {"f:a": {}, "f:b": {}}})
+        >>> [str(path) for path in mine.replaced(("f:spec", "f:a"), FieldSet())]
+        ['.spec.b']
+        """
+        return FieldSet.of(graft.replaced(self._root, path, other._root))
 
     def leaves(self) -> FieldSet:
         """The members that have no member below them."""

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from webhook.fields.change import Requester, User
 from webhook.fields.claims import Identity
+from webhook.fields.fieldset import EMPTY, FieldSet
 from webhook.fields.pattern import Pattern, glob
 
 
@@ -311,11 +312,27 @@ class Policy:
     ownership: tuple[OwnershipRule, ...] = field(init=False, repr=False, compare=False)
     others: tuple[Rule, ...] = field(init=False, repr=False, compare=False)
     for_everyone: bool = field(init=False, repr=False, compare=False)  # no rule is for some users only
+    rewrites: bool = field(init=False, repr=False, compare=False)  # some rule asks for more than a refusal
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "ownership", tuple(rule for rule in self.rules if isinstance(rule, OwnershipRule)))
         object.__setattr__(self, "others", tuple(rule for rule in self.rules if not isinstance(rule, OwnershipRule)))
         object.__setattr__(self, "for_everyone", all(rule.for_subjects is None for rule in self.rules))
+        object.__setattr__(self, "rewrites", any(map(rewrites, self.rules)))
+
+
+def rewrites(rule: Rule) -> bool:
+    """Whether any action of a rule changes what is stored."""
+    match rule:
+        case OwnershipRule():
+            actions: tuple[Action | None, ...] = (rule.on_change, rule.on_share, rule.on_ghost)
+        case IntegrityRule():
+            actions = (rule.on_tamper,)
+        case RenameRule():
+            actions = (Action.RENAME,)
+        case WritersRule():
+            actions = ()
+    return any(action is not None and action.rewrites for action in actions)
 
 
 EventKind = Literal["change", "share", "ghost", "writer", "impersonation", "tamper", "rename"]
@@ -331,6 +348,8 @@ class Event(NamedTuple):
     paths: tuple[str, ...] = ()  # in the server's text form and order; empty where names alone are meant
     owner: str = ""  # whose fields or name it is about, as `kustomize-controller (Apply)`
     note: str = ""  # what was found, where the kind and the owner do not say it all
+    fields: FieldSet = EMPTY  # the same paths
+    claims: tuple[Identity, ...] = ()  # those that an action takes paths from, or gives them back to
 
 
 @dataclass(frozen=True, slots=True)

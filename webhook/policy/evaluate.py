@@ -7,7 +7,17 @@ from dataclasses import replace
 from typing import Literal
 
 from webhook.fields import Change, FieldPath, FieldSet, Request
-from webhook.policy.compiled import Event, IntegrityRule, OwnershipRule, Policy, RenameRule, Rule, Verdict, WritersRule
+from webhook.policy.compiled import (
+    Event,
+    IntegrityRule,
+    OwnershipRule,
+    Policy,
+    RenameRule,
+    Rule,
+    Verdict,
+    WritersRule,
+    rewrites,
+)
 from webhook.policy.facts import Facts
 from webhook.policy.policyset import PolicySet
 from webhook.policy.rules_integrity import integrity
@@ -22,10 +32,10 @@ REPLICAS = FieldPath.parse(".spec.replicas")
 def evaluate(policies: PolicySet, change: Change, phase: Phase = "validate") -> Verdict:
     """All events, in the order of policies and rules. A no-op has none.
 
-    A Scale is judged in two calls: what needs claims in the mutating one, which alone shows them, the rest in
-    the validating one. All else is judged in the validating call, on the object as it will be stored.
+    The phase matters on a Scale: what needs claims is judged in the mutating call, which alone shows them, the rest
+    in the validating one; what is to be rewritten, in both.
     """
-    if change.no_op or (phase == "mutate" and not change.request.is_scale):
+    if change.no_op:
         return Verdict()
     matched = policies.rules_for(change)
     if not matched:
@@ -58,9 +68,16 @@ def _judge(policy: Policy, facts: Facts, phase: Phase) -> Iterator[Event]:
 
 def _is_for(rule: Rule, policy: Policy, request: Request, phase: Phase) -> bool:
     """Whether a rule is for a request's user and, on a Scale, for this of the two calls."""
-    if request.is_scale and needs_claims(policy, rule) != (phase == "mutate"):
+    if request.is_scale and not _is_of(phase, policy, rule):
         return False
     return rule.for_subjects is None or rule.for_subjects.match(request.user)
+
+
+def _is_of(phase: Phase, policy: Policy, rule: Rule) -> bool:
+    """A Scale shows parts of claims only, so none is renamed there."""
+    if phase == "validate":
+        return not needs_claims(policy, rule)
+    return not isinstance(rule, RenameRule) and (needs_claims(policy, rule) or rewrites(rule))
 
 
 def needs_claims(policy: Policy, rule: Rule) -> bool:

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 
-from webhook.fields import Change, Claim, ClaimChange, FieldPath, FieldSet, Identity, Pattern
+from webhook.fields import (
+    ABSENT,
+    Change,
+    Claim,
+    ClaimChange,
+    FieldPath,
+    FieldSet,
+    Identity,
+    Pattern,
+    value_at,
+)
 from webhook.fields.fieldset import EMPTY
 from webhook.fields.steps import step_value
 from webhook.policy.compiled import ManagerMatcher, OwnershipRule
@@ -58,6 +68,27 @@ class Facts:
     @lazy
     def tampered(self) -> dict[Identity, FieldSet]:
         return {item.identity: item.lost for item in self.change.tampering}
+
+    @lazy
+    def only_tampered(self) -> bool:
+        """Whether the request did nothing but edit claims: no value changed, and no other claim moved."""
+        change = self.change
+        if change.request.old is None or change.written or change.removed or change.reordered:
+            return False
+        tampered = {item.identity: item for item in change.tampering}
+        return all(
+            (item := tampered.get(identity)) is not None and (item.gained, item.lost) == (moved.gained, moved.lost)
+            for identity, moved in change.changes.items()
+        )
+
+    @lazy
+    def overwritten(self) -> FieldSet:
+        """Values that were there before, and that neither the requester nor the server changed: another webhook did."""
+        change = self.change
+        if not change.elsewhere or change.request.old is None:
+            return EMPTY
+        old = change.request.old
+        return FieldSet.from_paths(path for path in change.elsewhere if value_at(old, path) is not ABSENT)
 
     @lazy
     def losers(self) -> tuple[tuple[ClaimChange, FieldSet], ...]:

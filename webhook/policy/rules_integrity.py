@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from webhook.fields.change import Migration
-from webhook.policy.compiled import Event, IntegrityRule, Policy
+from webhook.policy.compiled import Action, Event, IntegrityRule, Policy
 from webhook.policy.facts import Facts
 
 
@@ -17,11 +17,15 @@ def integrity(policy: Policy, rule: IntegrityRule, facts: Facts) -> Iterator[Eve
     yield from _like_a_schema_change(policy, rule, facts)
     if change.migration is not None and _known(rule, change.migration):
         return
+    action = rule.on_tamper
+    if action is Action.RESTORE and not facts.only_tampered:
+        action = Action.DENY  # what else the request did would be lost, or kept under a claim that was not looked at
     for item in change.tampering:
         paths = item.gained | item.lost
         verb = "its API version was altered" if item.version else _verb(bool(item.gained), bool(item.lost))
         note = f"the claim of {item.identity}: {verb} with no write that does so"
-        yield Event("tamper", policy, rule.name, rule.on_tamper, facts.texts(paths), str(item.identity), note)
+        named = facts.texts(paths)
+        yield Event("tamper", policy, rule.name, action, named, str(item.identity), note, paths, (item.identity,))
 
 
 def _like_a_schema_change(policy: Policy, rule: IntegrityRule, facts: Facts) -> Iterator[Event]:

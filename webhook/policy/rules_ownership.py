@@ -23,6 +23,8 @@ def changes(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> I
             lost, holder = _claimed(rule, facts, first=len(rules) > 1)
         else:
             lost, holder = facts.touched | _versions(facts), ""
+        if rule.on_change is Action.RESTORE and facts.overwritten:
+            lost = lost | _overwritten(rule, facts)
         guarded = facts.select(lost, rule.fields, rule.except_)
         if decided:
             guarded = guarded - decided
@@ -31,14 +33,51 @@ def changes(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> I
         decided = decided | guarded if len(rules) > 1 else decided
         if facts.is_owner(rule.owners):
             continue
+        owner = holder or _names(rule.owners)
+        action = _action(rule.on_change, facts)
+        if action is Action.REASSIGN:
+            yield from _returned(policy, rule, facts, guarded, owner)
+        else:
+            yield Event("change", policy, rule.name, action, facts.texts(guarded), owner, "", guarded)
+
+
+def _returned(policy: Policy, rule: OwnershipRule, facts: Facts, guarded: FieldSet, owner: str) -> Iterator[Event]:
+    """What goes back to the owners' claims that held it, as far as it is still there; the rest is only recorded.
+
+    A claim is never given what it did not hold: its client's next apply would take that away.
+    """
+    owners, new = facts.claims_of(rule), facts.change.request.new
+    lost, holders = EMPTY, []
+    for change, paths in facts.losers:
+        if change.identity in owners:
+            taken = facts.select(paths, rule.fields, rule.except_)
+            there = FieldSet.from_paths(path for path in taken if value_at(new, path) is not ABSENT)
+            if there:
+                lost = lost | there
+                holders.append(change.identity)
+    rest = FieldSet.from_paths(path for path in guarded if not _is_about(path, lost)) if lost else guarded
+    if lost:
         yield Event(
-            "change",
-            policy,
-            rule.name,
-            _action(rule.on_change, facts),
-            facts.texts(guarded),
-            holder or _names(rule.owners),
+            "change", policy, rule.name, Action.REASSIGN, facts.texts(lost), owner, "", lost, tuple(sorted(holders))
         )
+    if rest:
+        yield Event("change", policy, rule.name, None, facts.texts(rest), owner, "", rest)
+
+
+def _is_about(path: FieldPath, lost: FieldSet) -> bool:
+    """Whether a path is lost itself, or is a part of an atomic value that is."""
+    return path in lost or any(lost.is_leaf(path[:length]) for length in range(1, len(path)))
+
+
+def _overwritten(rule: OwnershipRule, facts: Facts) -> FieldSet:
+    """What another webhook changed of what is to be restored: of claimed paths, what owners hold."""
+    if rule.guard == "Matching":
+        return facts.overwritten
+    found, claims = EMPTY, facts.change.new_claims
+    for owner in facts.claims_of(rule):
+        if (claim := claims.get(owner)) is not None:
+            found = found | claim.held_of(facts.overwritten)
+    return found
 
 
 def _claimed(rule: OwnershipRule, facts: Facts, *, first: bool) -> tuple[FieldSet, str]:
@@ -85,11 +124,12 @@ def shares(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> It
             action = rule.on_share
             if action is Action.DENY and (facts.is_owner(rule.owners) or change.requester.identity != other):
                 action = None  # an owner's write is not refused for what others claim
-            if action is Action.RELEASE and not _is_leftover(rule, other):
+            if action is Action.RELEASE and not is_leftover(rule, other):
                 action = None
             owner = _join(sorted(holders))
             note = f"claimed by {owner} and {other}"
-            yield Event("share", policy, rule.name, _action(action, facts), facts.texts(found), owner, note)
+            action = _action(action, facts)
+            yield Event("share", policy, rule.name, action, facts.texts(found), owner, note, found, (other,))
 
 
 def _guarded(rule: OwnershipRule, paths: FieldSet, facts: Facts) -> FieldSet:
@@ -158,9 +198,8 @@ def ghosts(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> It
         if found:
             keepers = {claim for path in found for claim in change.new_claims.holders(path)}
             note = f"kept alive by {_join(sorted(keepers))}"
-            yield Event(
-                "ghost", policy, rule.name, _action(rule.on_ghost, facts), facts.texts(found), str(identity), note
-            )
+            action, named = _action(rule.on_ghost, facts), facts.texts(found)
+            yield Event("ghost", policy, rule.name, action, named, str(identity), note, found, tuple(sorted(keepers)))
 
 
 def _is_ghost(rule: OwnershipRule, facts: Facts, me: Identity, path: FieldPath) -> bool:
@@ -168,12 +207,12 @@ def _is_ghost(rule: OwnershipRule, facts: Facts, me: Identity, path: FieldPath) 
     if value_at(change.request.new, path) is ABSENT or is_item_key(path):
         return False
     keepers = [identity for identity in change.new_claims.holders(path) if identity != me]
-    if not keepers or not all(_is_leftover(rule, keeper) and not keeper.subresource for keeper in keepers):
+    if not keepers or not all(is_leftover(rule, keeper) and not keeper.subresource for keeper in keepers):
         return False
     items = [path[: n + 1] for n, step in enumerate(path) if step[:2] in ("k:", "v:")]
     for item in items:
         for identity, claim in change.new_claims.items():
-            if identity != me and not _is_leftover(rule, identity) and _more_than_keys(claim.fields, item):
+            if identity != me and not is_leftover(rule, identity) and _more_than_keys(claim.fields, item):
                 return False
     return True
 
@@ -184,7 +223,8 @@ def _more_than_keys(fields: FieldSet, item: tuple[str, ...]) -> bool:
     return any(path[: len(item)] == item and not is_item_key(path) and len(path) > len(item) for path in fields)
 
 
-def _is_leftover(rule: OwnershipRule, identity: Identity) -> bool:
+def is_leftover(rule: OwnershipRule, identity: Identity) -> bool:
+    """Whether nobody stands behind a claim any more."""
     return any_claim(rule.leftovers, identity)
 
 

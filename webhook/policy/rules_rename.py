@@ -14,4 +14,5 @@ def renames(policy: Policy, rule: RenameRule, facts: Facts) -> Iterator[Event]:
         if identity.operation != "Update" or identity.manager == rule.to:
             continue
         if any(glob.matches(identity.manager) for glob in rule.from_):
-            yield Event("rename", policy, rule.name, Action.RENAME, owner=str(identity), note=f"to be called {rule.to}")
+            note = f"to be called {rule.to}"
+            yield Event("rename", policy, rule.name, Action.RENAME, owner=str(identity), note=note, claims=(identity,))

@@ -1,0 +1,220 @@
+"""What each action does to a draft. One function an action; none looks at modes, or at what other actions do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from webhook.admission.draft import Draft, item_prefixes, key_names
+from webhook.admission.evidence import is_open
+from webhook.fields import ABSENT, Change, FieldPath, FieldSet, Identity, value_at
+from webhook.fields.fieldset import EMPTY
+from webhook.fields.values import same
+from webhook.policy.compiled import Event, OwnershipRule, RenameRule
+from webhook.policy.facts import is_item_key
+from webhook.policy.rules_ownership import is_leftover
+
+Steps = tuple[str, ...]
+
+
+class CannotRewrite(Exception):
+    """What a policy asks for cannot be done to this request; the text says why. It is then refused."""
+
+
+def heal(draft: Draft) -> None:
+    """Tamper Restore: all claims as they were. The request did nothing else, so nothing of it is left."""
+    draft.claims_as_before()
+
+
+def restore(draft: Draft, change: Change, paths: FieldSet) -> FieldSet:
+    """Restore: values and claims at the paths as they were, list items whole and in place. What was restored.
+
+    Raises CannotRewrite for what only a claim in another version shows: no value of the objects at hand stands there.
+    """
+    regions: dict[Steps, None] = {}
+    hidden = False
+    for path in paths.leaves():
+        if path in change.reordered:
+            draft.put_in_order(path, _names(change, path))
+            continue
+        region = _region(draft, change, path)
+        hidden = hidden or (_is_hidden(draft, region) and _in_another_version(change, path))
+        regions[region] = None
+    for region in regions:
+        if not any(region[:length] in regions for length in range(1, len(region))):
+            _restore_at(draft, change, region)
+    for path in paths - paths.leaves():
+        for identity in draft.identities():
+            draft.membership_as_before(identity, path)
+    if not _wholly_restored(draft, change) and hidden:
+        raise CannotRewrite("a claim on it is in another API version, which the objects at hand do not show")
+    return FieldSet.from_paths(regions)
+
+
+def _region(draft: Draft, change: Change, path: FieldPath) -> Steps:
+    """What has to be restored whole for a path: the list item that came or went, or the one value that it is a part of."""
+    for item in item_prefixes(path):
+        if (value_at(draft.old, item) is ABSENT) != (value_at(change.request.new, item) is ABSENT):
+            return item
+    claims = (*change.old_claims.claims(), *change.new_claims.claims())
+    for length in range(2, len(path)):
+        whole = path[:length]
+        if not is_open(whole) and any(claim.holds_leaf(whole) for claim in claims):
+            parts = any(claim.reaches(whole) and not claim.holds_leaf(whole) for claim in claims)
+            if not parts:
+                return whole
+    return path
+
+
+def _restore_at(draft: Draft, change: Change, region: Steps) -> None:
+    was = value_at(draft.old, region)
+    if not same(was, value_at(draft.values, region)):
+        draft.put_back(region)
+    for identity in draft.identities():
+        if _speaks(change, identity, region):
+            draft.claim_as_before(identity, region)
+    for length in range(len(region) - 1, 0, -1):
+        parent = region[:length]
+        if (value_at(change.request.new, parent) is ABSENT) == (value_at(draft.values, parent) is ABSENT):
+            return
+        for identity in draft.identities():
+            draft.membership_as_before(identity, parent)
+
+
+def _wholly_restored(draft: Draft, change: Change) -> bool:
+    """Whether nothing is left of the request; then claims are as they were too, whatever the server folded for it."""
+    if not _same_values(draft, change):
+        return False
+    requester = change.requester.identity
+    for identity, moved in change.changes.items():
+        before = moved.old.fields if moved.old is not None else EMPTY
+        explained = identity != requester and identity in change.explained
+        if not explained and draft.claim(identity) != before:
+            return False
+    draft.claims_as_before()
+    return True
+
+
+def _same_values(draft: Draft, change: Change) -> bool:
+    """Whether all values are as before; a write of the main resource does not reach `status`."""
+    left_out = {"metadata"} if change.request.subresource else {"metadata", "status"}
+    for name in (draft.old.keys() | draft.values.keys()) - left_out:
+        if not same(draft.old.get(name, ABSENT), draft.values.get(name, ABSENT)):
+            return False
+    was, now = ({**(obj.get("metadata") or {})} for obj in (draft.old, draft.values))
+    for name in ("managedFields", "generation", "resourceVersion"):
+        was.pop(name, None)
+        now.pop(name, None)
+    return same(was, now)
+
+
+def _is_hidden(draft: Draft, region: Steps) -> bool:
+    return value_at(draft.old, region) is ABSENT and value_at(draft.came, region) is ABSENT
+
+
+def _in_another_version(change: Change, path: FieldPath) -> bool:
+    return any(
+        "version" in reasons and (moved := change.changes.get(identity)) is not None and path in moved.lost
+        for identity, reasons in change.explained.items()
+    )
+
+
+def _speaks(change: Change, identity: Identity, region: Steps) -> bool:
+    """Whether a claim's paths mean what the objects' do: in their version, and all that is metadata."""
+    claim = change.new_claims.get(identity) or change.old_claims.get(identity)
+    return claim is None or claim.api_version == change.request.api_version or region[0] == "f:metadata"
+
+
+def _names(change: Change, path: FieldPath) -> tuple[str, ...]:
+    """The names of a keyed list's keys, as some claim shows them."""
+    for claims in (change.old_claims, change.new_claims):
+        for claim in claims.claims():
+            if claim.reaches(path):
+                for below in claim.fields:
+                    if below[: len(path)] == path and below[len(path) :] and below[len(path)][:2] == "k:":
+                        return key_names(below[len(path)])
+    raise CannotRewrite("no claim shows what the items of the list are known by")
+
+
+def prune(draft: Draft, change: Change, event: Event, rule: OwnershipRule) -> FieldSet:
+    """Prune: a ghost's value, and the leftovers' claims on it. A list item that nobody else wants goes whole."""
+    me = change.requester.identity
+    own = change.changes.get(me) if me is not None else None
+    dropped = own.lost if own is not None else EMPTY
+    gone: dict[Steps, None] = {}
+    for path in event.fields:
+        wanted = (item for item in item_prefixes(path) if item in dropped and not _others_want(draft, rule, item))
+        gone[next(wanted, path)] = None
+    for region in gone:
+        if value_at(draft.values, region) is not ABSENT:
+            draft.remove(region)
+        _give_up(draft, rule, region)
+        for length in range(len(region) - 1, 1, -1):  # maps and lists that are empty by it
+            parent = region[:length]
+            if value_at(draft.values, parent) not in ({}, []) or _others_want(draft, rule, parent):
+                break
+            draft.remove(parent)
+            _give_up(draft, rule, parent)
+    return FieldSet.from_paths(gone)
+
+
+def _others_want(draft: Draft, rule: OwnershipRule, path: Steps) -> bool:
+    return any(not is_leftover(rule, identity) and draft.reaches(identity, path) for identity in draft.identities())
+
+
+def _give_up(draft: Draft, rule: OwnershipRule, path: Steps) -> None:
+    for identity in draft.identities():
+        if is_leftover(rule, identity) and draft.reaches(identity, path):
+            draft.hold(identity, draft.claim(identity).replaced(path, EMPTY))
+
+
+def reassign(draft: Draft, change: Change, event: Event) -> FieldSet:
+    """Reassign: the new value stays, and the path goes back to the owners' claims that held it before."""
+    for path in event.fields:
+        one = FieldSet.from_paths([path])
+        for identity in draft.identities():
+            if identity in event.claims:
+                before = change.old_claims.get(identity)
+                if before is not None and before.holds(path):
+                    draft.hold(identity, draft.claim(identity) | one)
+            elif draft.reaches(identity, path):
+                draft.hold(identity, draft.claim(identity).replaced(path, EMPTY))
+    return event.fields
+
+
+def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
+    """Release: shared paths out of the leftover's claim, and the frames around them of which nothing else is left in it."""
+    (leftover,) = event.claims
+    kept = draft.claim(leftover) - event.fields
+    owners = [identity for identity in draft.identities() if rule.owning.mean_claim(identity)]
+    for path in event.fields:
+        for frame in _frames(path):
+            held = [below for below in kept if below[: len(frame)] == frame]
+            if not held or not all(_is_frame(below, frame, kept) for below in held):
+                break
+            if not any(_frames_too(draft, owner, frame) for owner in owners):
+                break
+            kept = kept.replaced(frame, EMPTY)
+    draft.hold(leftover, kept)
+    return event.fields
+
+
+def _frames(path: FieldPath) -> Iterator[Steps]:
+    """The maps and items around a path, the innermost first."""
+    return (path[:length] for length in range(len(path) - 1, 1, -1))
+
+
+def _is_frame(path: FieldPath, frame: Steps, kept: FieldSet) -> bool:
+    """Whether a claimed path is no more than a container itself, or a key of one of its items."""
+    return path == frame or is_item_key(path) or (path[-1][:2] == "k:" and not kept.is_leaf(path))
+
+
+def _frames_too(draft: Draft, owner: Identity, frame: Steps) -> bool:
+    """Whether an owner's claim keeps a container: an item by its own claim, a map by any claim below it."""
+    return frame in draft.claim(owner) if frame[-1][:2] == "k:" else draft.reaches(owner, frame)
+
+
+def rename(draft: Draft, event: Event, rule: RenameRule) -> FieldSet:
+    """Rename: an Update claim under another name, merged with the one that is there."""
+    (source,) = event.claims
+    draft.move(source, source._replace(manager=rule.to))
+    return EMPTY

@@ -1,0 +1,52 @@
+"""The JSON Patch from one object to another: managedFields whole or not at all, values by the smallest operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+
+from webhook.admission.json import dumps, loads
+from webhook.fields.values import same
+
+Operation = dict[str, Any]
+
+
+def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Operation, ...]:
+    """JSON Patch operations (RFC 6902). What both objects share by identity is not looked into."""
+    return tuple(_members(before, after, ""))
+
+
+def applied(before: Mapping[str, Any], patch: tuple[Operation, ...]) -> Any:
+    """The object that a receiver of the patch ends with. Raises jsonpatch.JsonPatchException."""
+    return jsonpatch.JsonPatch(loads(dumps(patch))).apply(loads(dumps(before)), in_place=True)
+
+
+def _members(before: Mapping[str, Any], after: Mapping[str, Any], where: str) -> Iterator[Operation]:
+    for name, was in before.items():
+        path = f"{where}/{jsonpointer.escape(name)}"
+        if name not in after:
+            yield {"op": "remove", "path": path}
+        elif (now := after[name]) is not was:
+            yield from _values(was, now, path)
+    for name, now in after.items():
+        if name not in before:
+            yield {"op": "add", "path": f"{where}/{jsonpointer.escape(name)}", "value": now}
+
+
+def _values(was: Any, now: Any, path: str) -> Iterator[Operation]:
+    if path == "/metadata/managedFields":
+        if was != now:
+            yield {"op": "replace", "path": path, "value": now}
+    elif isinstance(was, dict) and isinstance(now, dict):
+        yield from _members(was, now, path)
+    elif same(was, now):
+        return
+    elif isinstance(was, list) and isinstance(now, list):
+        for operation in jsonpatch.make_patch(was, now):
+            moved = {"from": path + operation["from"]} if "from" in operation else {}
+            yield {**operation, "path": path + operation["path"], **moved}
+    else:
+        yield {"op": "replace", "path": path, "value": now}

@@ -1,0 +1,176 @@
+"""Our own rewrite, seen in what the API server sends: in the validating call, and where the mutating one is called again.
+
+A claim that a rewrite moved looks edited, and what it returned looks as if nobody had written it. So the request is taken
+back to what it must have been, by undoing what the server's rules do not explain; and only what the policies then do again,
+exactly so, is believed to have been theirs. Nothing is remembered between two calls, which may reach two processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from webhook.admission.draft import Draft, item_prefixes
+from webhook.admission.hypotheses import Outcome, hypotheses
+from webhook.admission.understand import evidence_of, understand
+from webhook.fields import ABSENT, Change, ClaimChange, FieldPath, FieldSet, Identity, ManagedFields, Request, value_at
+from webhook.fields.fieldset import EMPTY
+
+Steps = tuple[str, ...]
+
+
+class Moved(NamedTuple):
+    """What was undone at one claim: the paths put back into it, and those taken out."""
+
+    back: FieldSet = EMPTY
+    away: FieldSet = EMPTY
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """A request as it may have been before it was rewritten."""
+
+    request: Request
+    moved: Mapping[Identity, Moved]
+    values: tuple[Steps, ...] = ()  # put back as well
+
+    def done_again(self, obj: Mapping[str, Any]) -> dict[Identity, Moved]:
+        """Of what was undone: what a rewritten object has again."""
+        claims = ManagedFields.parse((obj.get("metadata") or {}).get("managedFields"))
+        again = {}
+        for identity, item in self.moved.items():
+            held = claims.fields_of(identity)
+            found = Moved(item.back - held, item.away & held)
+            if found != Moved():
+                again[identity] = found
+        return again
+
+    def values_gone_again(self, obj: Mapping[str, Any]) -> bool:
+        return all(value_at(obj, path) is ABSENT for path in self.values)
+
+
+def shows_traces(change: Change) -> bool:
+    """Whether anything about a change could be a rewrite's doing."""
+    return bool(change.tampering or change.foreign) or bool(_pruned(change))
+
+
+def earlier_requests(change: Change) -> Iterator[Callable[[Mapping[Identity, Moved] | None], Earlier | None]]:
+    """The ways to take a request back. Each is asked for all of it first, and then perhaps for a part only."""
+    request = change.request
+    if request.old is None:
+        yield partial(_uncreated, change)
+        return
+    starts: list[tuple[Request, Change, dict[Identity, Moved], tuple[Steps, ...]]] = []
+    if pruned := _pruned(change):
+        starts.append(_unpruned(change, pruned))
+    starts.append((request, change, {}, ()))
+    for base, seen, moved, values in starts:
+        evidence = evidence_of(base)
+        for outcome in hypotheses(evidence):
+            undone = _undone(outcome, evidence.holdings, evidence.differs)
+            if undone is not None and (undone or moved):
+                yield partial(_taken_back, seen, outcome, undone, moved, values)
+
+
+def _undone(
+    outcome: Outcome, holdings: Mapping[Identity, FieldSet], differs: Callable[[Steps], bool]
+) -> dict[Identity, Moved] | None:
+    """What to undo under a hypothesis, by claim; None where it cannot be."""
+    me = outcome.requester.identity
+    found: dict[Identity, Moved] = {}
+    for item in outcome.tampering:
+        if item.version:
+            return None
+        found[item.identity] = Moved(item.lost, item.gained)
+    if outcome.foreign:
+        for identity, held in holdings.items():
+            if identity != me and (theirs := held & outcome.foreign):
+                before = found.get(identity, Moved())
+                found[identity] = Moved(before.back, before.away | theirs)
+    if me is None and any(differs(path) for item in found.values() for path in item.away):
+        return None
+    return found
+
+
+def _taken_back(
+    seen: Change,
+    outcome: Outcome,
+    undone: Mapping[Identity, Moved],
+    before: Mapping[Identity, Moved],
+    values: tuple[Steps, ...],
+    only: Mapping[Identity, Moved] | None,
+) -> Earlier | None:
+    parts = undone if only is None else {name: only[name] for name in undone if name in only}
+    draft, me = Draft(seen), outcome.requester.identity
+    given = EMPTY
+    evidence = seen.request
+    for identity, item in parts.items():
+        draft.hold(identity, (draft.claim(identity) - item.away) | item.back)
+        given = given | FieldSet.from_paths(path for path in item.away if _differs(evidence, path))
+    if given and me is not None:
+        draft.hold(me, draft.claim(me) | given)
+    return Earlier(replace(seen.request, new=draft.rewritten()), {**before, **parts}, values)
+
+
+def _differs(request: Request, path: FieldPath) -> bool:
+    return bool(value_at(request.old, path) != value_at(request.new, path))
+
+
+def _uncreated(change: Change, only: Mapping[Identity, Moved] | None) -> Earlier | None:
+    """A creation: what other claims hold than the creator's was the creator's, if that has none."""
+    me = change.requester.identity
+    if me is None or me in change.new_claims or only is not None:
+        return None
+    draft, moved = Draft(change), {}
+    for item in change.tampering:
+        draft.hold(item.identity, EMPTY)
+        draft.hold(me, draft.claim(me) | item.gained)
+        moved[item.identity] = Moved(away=item.gained)
+    return Earlier(replace(change.request, new=draft.rewritten()), moved)
+
+
+def _pruned(change: Change) -> dict[Identity, FieldSet]:
+    """By claim: what it lost of values that went while the applier dropped them. An apply leaves what others claim."""
+    request = change.request
+    if request.field_manager is None or request.old is None or not change.removed:
+        return {}
+    own = change.changes.get(Identity(request.field_manager, "Apply", request.subresource))
+    if own is None or not own.lost:
+        return {}
+    found = {}
+    for identity, moved in change.changes.items():
+        if identity != own.identity and moved.lost and _went(change, own, moved):
+            found[identity] = FieldSet.from_paths(path for path in moved.lost if _is_gone(request, path))
+    return found
+
+
+def _went(change: Change, own: ClaimChange, moved: ClaimChange) -> bool:
+    return any(_is_gone(change.request, path) for path in moved.lost & own.lost)
+
+
+def _is_gone(request: Request, path: FieldPath) -> bool:
+    return value_at(request.new, path) is ABSENT and value_at(request.old, path) is not ABSENT
+
+
+def _unpruned(
+    change: Change, pruned: Mapping[Identity, FieldSet]
+) -> tuple[Request, Change, dict[Identity, Moved], tuple[Steps, ...]]:
+    """The request with the values back that only leftovers kept, and with their claims on them."""
+    draft = Draft(change)
+    values: dict[Steps, None] = {}
+    for identity, lost in pruned.items():
+        draft.hold(identity, draft.claim(identity) | lost)
+        for path in lost.leaves():
+            gone = (item for item in item_prefixes(path) if value_at(change.request.new, item) is ABSENT)
+            values[next(gone, path)] = None
+    for region in values:
+        draft.put_back(region)
+    own = change.changes[Identity(change.request.field_manager or "", "Apply", change.request.subresource)]
+    for path in own.lost.leaves():  # what the applier alone had in an item went by itself
+        within = any(path[: len(region)] == region and len(path) > len(region) for region in values)
+        if within and not any(path in lost or lost.has_prefix(path) for lost in pruned.values()):
+            draft.remove(path)
+    request = replace(change.request, new=draft.rewritten())
+    return request, understand(request), {name: Moved(back=lost) for name, lost in pruned.items()}, tuple(values)

@@ -1,0 +1,111 @@
+"""rewrite: what the policies in force make of a request. The order of actions stands here, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.admission.actions import CannotRewrite, heal, prune, reassign, release, rename, restore
+from webhook.admission.draft import Draft
+from webhook.fields import Change, FieldSet, Identity, ManagedFields, Request
+from webhook.fields.editing import Ambiguous
+from webhook.fields.fieldset import EMPTY
+from webhook.policy.compiled import Action, Event, Mode, OwnershipRule, Policy, RenameRule, Verdict
+from webhook.policy.evaluate import REPLICAS
+
+_ORDER = (Action.RESTORE, Action.PRUNE, Action.REASSIGN, Action.RELEASE, Action.RENAME)
+
+
+def can_rewrite(request: Request) -> bool:
+    """Rewrites are of the main resource and of `/scale`: what else a body brings to a subresource is thrown away."""
+    return request.subresource in ("", "scale")
+
+
+def in_force(policy: Policy, cap: Mode) -> bool:
+    return policy.mode.capped(cap) is Mode.ENFORCE
+
+
+EventKey = tuple[str, str, str, str, tuple[str, ...]]
+
+
+def key_of(event: Event) -> EventKey:
+    """What tells an event from the others of one request."""
+    return event.kind, event.policy.name, event.rule, event.owner, event.paths
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """The object to store instead, and why what was asked for could not be done."""
+
+    obj: Mapping[str, Any]
+    changed: bool = False
+    blocked: Mapping[EventKey, str] = field(default_factory=dict)
+
+    def claims(self) -> ManagedFields:
+        return ManagedFields.parse((self.obj.get("metadata") or {}).get("managedFields"))
+
+
+def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
+    """The request's object with all done to it that policies in Enforce ask for.
+
+    By kind, then by policy, rule and path; the first action on a path wins. What cannot be done is said, and then nothing is.
+    """
+    if not can_rewrite(change.request):
+        return Rewriting(change.request.new)
+    events = sorted(_asked(verdict, cap), key=_order)
+    if not events:
+        return Rewriting(change.request.new)
+    draft, decided = Draft(change), EMPTY
+    blocked: dict[EventKey, str] = {}
+    for event in events:
+        left = _paths(change, event).recursive_difference(decided)
+        if not left and event.fields:
+            continue
+        try:
+            decided = decided | _done(draft, change, event._replace(fields=left))
+        except CannotRewrite as why:
+            blocked[key_of(event)] = str(why)
+        except Ambiguous as why:
+            blocked[key_of(event)] = why.message
+    if blocked or not draft.touched:
+        return Rewriting(change.request.new, blocked=blocked)
+    return Rewriting(draft.rewritten(), changed=True)
+
+
+def _asked(verdict: Verdict, cap: Mode) -> Iterable[Event]:
+    return (
+        event
+        for event in verdict.events
+        if event.action is not None and event.action.rewrites and in_force(event.policy, cap)
+    )
+
+
+def _order(event: Event) -> tuple[int, str, str, tuple[str, ...], tuple[Identity, ...]]:
+    place = -1 if event.kind == "tamper" else _ORDER.index(event.action) if event.action is not None else 0
+    return place, event.policy.name, event.rule, event.paths, event.claims
+
+
+def _paths(change: Change, event: Event) -> FieldSet:
+    """Where an event's paths stand in the object at hand: a Scale has its replicas in one place."""
+    return FieldSet.from_paths([REPLICAS]) if change.request.is_scale and event.fields else event.fields
+
+
+def _done(draft: Draft, change: Change, event: Event) -> FieldSet:
+    """Does it, and says which paths are decided by it."""
+    rule = next(rule for rule in event.policy.rules if rule.name == event.rule)
+    match event.action, rule:
+        case Action.RESTORE, _ if event.kind == "tamper":
+            heal(draft)
+            return EMPTY
+        case Action.RESTORE, _:
+            return restore(draft, change, event.fields)
+        case Action.PRUNE, OwnershipRule():
+            return prune(draft, change, event, rule)
+        case Action.REASSIGN, _:
+            return reassign(draft, change, event)
+        case Action.RELEASE, OwnershipRule():
+            return release(draft, event, rule)
+        case Action.RENAME, RenameRule():
+            return rename(draft, event, rule)
+    raise AssertionError(f"no such action: {event.action}")
