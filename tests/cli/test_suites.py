@@ -199,7 +199,10 @@ def test_without_a_mode_policies_keep_their_own(folder: Path) -> None:
 
 def test_a_warning_can_be_expected(folder: Path) -> None:
     (folder / "review.json").write_bytes((REVIEWS / "ghost-1-co-ownership.json").read_bytes())
-    assert one(folder, "{allowed: true, warnings: [Release is called for]}").passed
+    report = run(
+        folder, HEAD + OVERWRITE.replace("expect", "phase: mutate\n  expect") + "{warnings: [released .metadata]}"
+    )
+    assert report.passed and report.cases
 
 
 def test_suites_are_found_in_folders_and_nothing_else_is(folder: Path) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from webhook.policy import PolicySet
 
 _STYLES = {"refused": "bold red", "rewritten": "green", "recorded": "yellow"}
-_NOTHING_TO_REWRITE = "There is nothing to rewrite. What is to be denied, the validating call denies."
+_NOTHING_TO_REWRITE = "Nothing is rewritten. What policies deny or record, the validating call says."
 _POLICIES = click.Path(path_type=Path, exists=True)
 
 
@@ -54,7 +54,7 @@ def review(file: Path, policies: tuple[Path, ...], phase: str, mode: str, output
 
     Exit codes: 0 allowed, 1 denied, 2 the review cannot be read, 4 the policies do not load.
     """
-    from webhook.admission import BadCall, Engine
+    from webhook.admission import BadCall, DoubtfulPatch, Engine
     from webhook.policy import Mode
 
     engine = Engine(_load(policies), Mode(mode))
@@ -64,6 +64,8 @@ def review(file: Path, policies: tuple[Path, ...], phase: str, mode: str, output
     except BadCall as error:
         where = "<stdin>" if str(file) == STDIN else file
         raise click.UsageError(f"{where}: {error.message} [{error.reason}]") from None
+    except DoubtfulPatch as error:
+        raise click.ClickException(f"the server would answer with an HTTP error, and no patch: {error}") from None
     if output == "table":
         _print(answer, phase, color=colored(no_color))
     else:
