@@ -25,8 +25,9 @@ def test(suites: tuple[Path, ...], junit: Path | None, output: str, no_color: bo
     """Run policy suites: cases that policies must decide as written, without a cluster.
 
     A suite is YAML of kind Suite. A case is one write, as a captured AdmissionReview or as an old and a new object
-    with user, manager and operation; and what is expected: the decision, its events, parts of its message. Folders are
-    walked for suites. docs/suites.md describes the format.
+    with user, manager and operation; and what is expected: the decision, its events, parts of its message, and with
+    phase: mutate the values and claims after the patch. Folders are walked for suites. docs/suites.md describes the
+    format.
 
     \b
     Examples:
