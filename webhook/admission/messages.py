@@ -12,7 +12,7 @@ MAX_WARNING = 250  # the server cuts at 256 once all together pass 4096 characte
 MAX_WARNINGS = 4096
 
 
-UNDONE = "it was not done, or something undid it: is the mutating webhook called, and does another one change this?"
+UNDONE = "this was not done, or something undid it; see whether the mutating webhook is called, and what others change"
 NOT_HERE = "nothing is rewritten through a subresource"
 
 

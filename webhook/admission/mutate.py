@@ -43,15 +43,17 @@ def mutated(policies: PolicySet, first: Judgement, cap: Mode) -> Rewritten | Non
     events: dict[EventKey, Event] = {}
     judged, obj = first, request.new
     patch: tuple[Operation, ...] = ()
+    if judged.rewriting.blocked or refuses(judged, cap):
+        return None
     for _ in range(MAX_PASSES):
-        if judged.rewriting.blocked or refuses(judged, cap):
-            return None
         if not judged.unfinished:
             break
         events |= {key_of(event): event for event in _done(judged, cap)}
         patch = operations(request.new, judged.rewriting.obj)
         obj = _applied(request.new, patch, judged.rewriting.obj)
         judged = judge(policies, replace(request, new=obj), "mutate", cap)
+        if judged.rewriting.blocked or refuses(judged, cap) or _heals(judged, cap):
+            raise DoubtfulPatch("what was rewritten would not pass")
     else:
         raise DoubtfulPatch("the policies do not agree: there is always something left to rewrite")
     if not events:
@@ -63,6 +65,10 @@ def mutated(policies: PolicySet, first: Judgement, cap: Mode) -> Rewritten | Non
 def refuses(judged: Judgement, cap: Mode) -> bool:
     """Whether a policy in Enforce denies the request, whatever else is done to it."""
     return any(event.action is Action.DENY and in_force(event.policy, cap) for event in judged.verdict.events)
+
+
+def _heals(judged: Judgement, cap: Mode) -> bool:
+    return any(event.kind == "tamper" for event in _done(judged, cap))
 
 
 def _done(judged: Judgement, cap: Mode) -> Iterator[Event]:

@@ -69,21 +69,25 @@ def earlier_requests(change: Change) -> Iterator[Callable[[Mapping[Identity, Mov
     for base, seen, moved, values in starts:
         evidence = evidence_of(base)
         for outcome in hypotheses(evidence):
-            undone = _undone(outcome, evidence.holdings, evidence.differs)
+            undone = _undone(outcome, seen, evidence.holdings, evidence.differs)
             if undone is not None and (undone or moved):
                 yield partial(_taken_back, seen, outcome, undone, moved, values)
 
 
 def _undone(
-    outcome: Outcome, holdings: Mapping[Identity, FieldSet], differs: Callable[[Steps], bool]
+    outcome: Outcome, seen: Change, holdings: Mapping[Identity, FieldSet], differs: Callable[[Steps], bool]
 ) -> dict[Identity, Moved] | None:
-    """What to undo under a hypothesis, by claim; None where it cannot be."""
+    """What to undo under a hypothesis, by claim; None where it cannot be.
+
+    Of an edited claim, all that it lost while no value shows why: also what the server might have taken.
+    """
     me = outcome.requester.identity
     found: dict[Identity, Moved] = {}
     for item in outcome.tampering:
         if item.version:
             return None
-        found[item.identity] = Moved(item.lost, item.gained)
+        lost = seen.changes[item.identity].lost if item.lost else EMPTY
+        found[item.identity] = Moved(FieldSet.from_paths(path for path in lost if not differs(path)), item.gained)
     if outcome.foreign:
         for identity, held in holdings.items():
             if identity != me and (theirs := held & outcome.foreign):

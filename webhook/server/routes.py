@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from flask import Blueprint, Response, request
 
-from webhook.admission import BadCall
+from webhook.admission import BadCall, DoubtfulPatch
 from webhook.server.calls import Deadline, Refusal, check_content, read_body, timeout_of
 from webhook.server.logs import MAX_TEXT, results
 from webhook.server.state import AnswerLike, Phase, ServerState
@@ -57,6 +57,10 @@ def judge(state: ServerState, phase: Phase, environ: dict[str, Any]) -> Response
     except (Refusal, BadCall) as bad:
         outcome.status, outcome.reason = bad.status, bad.reason
         response = error(bad.status, bad.reason, bad.message)
+    except DoubtfulPatch as doubt:
+        outcome.status, outcome.reason = 500, "doubtful-patch"
+        state.log.error("doubtful patch", phase=phase, why=str(doubt))
+        response = error(500, "doubtful-patch", f"what the policies ask for is not sent: {doubt}")
     except Exception as unknown:
         outcome.status, outcome.reason = 500, "internal-error"
         state.log.error("internal error", phase=phase, exc_info=unknown)
