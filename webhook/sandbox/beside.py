@@ -13,6 +13,7 @@ from webhook.policy import PolicySet, load
 from webhook.policy.compiled import ResourceMatcher
 from webhook.sandbox.client import Object
 from webhook.sandbox.errors import SandboxError
+from webhook.sandbox.registration import Registration
 from webhook.sandbox.sandbox import Sandbox
 
 _NAME = "fieldwarden"
@@ -31,9 +32,7 @@ def serve_beside(sandbox: Sandbox, policies: Path, mode: str) -> str:
     It ends with the sandbox. Raises UnusablePolicies, and SandboxError with the server's last words when it does not
     become ready.
     """
-    loaded = load([policies])
-    if loaded.policies is None:
-        raise UnusablePolicies("\n".join(str(problem) for problem in loaded.problems))
+    loaded = usable(policies)
     folder = sandbox.folder / "webhook"
     folder.mkdir(mode=0o700)
     ports, certificates = folder / "ports.json", folder / "certificates"
@@ -54,9 +53,17 @@ def serve_beside(sandbox: Sandbox, policies: Path, mode: str) -> str:
     sandbox.processes.start(_NAME, argv, environment, grace=_GRACE)
     sandbox.wait_until(lambda: _is_ready(ports), _NAME)
     url = f"https://{json.loads(ports.read_text())['listen']}"
-    rules = rules_of(loaded.policies, sandbox)
-    sandbox.register_webhooks(url, (certificates / "ca.crt").read_bytes(), rules)
+    rules = rules_of(loaded, sandbox)
+    sandbox.register(Registration(url, (certificates / "ca.crt").read_bytes(), rules, mutate_rules=mutated(rules)))
     return url
+
+
+def usable(policies: Path) -> PolicySet:
+    """The policies of a file or folder. Raises UnusablePolicies."""
+    loaded = load([policies])
+    if loaded.policies is None:
+        raise UnusablePolicies("\n".join(str(problem) for problem in loaded.problems))
+    return loaded.policies
 
 
 def _is_ready(ports: Path) -> bool:
@@ -87,6 +94,19 @@ def rules_of(policies: PolicySet, sandbox: Sandbox) -> list[Object]:
             "resources": [resource, f"{resource}/*"] if resource != "*" else ["*/*"],
         }
         for group, version, resource in sorted(asked)
+    ]
+
+
+def mutated(rules: Iterable[Object]) -> list[Object]:
+    """The same without the subresources of which nothing is rewritten: those but /scale.
+
+    >>> mutated([{"resources": ["pods", "pods/*"]}, {"resources": ["*/*"]}])
+    [{'resources': ['pods', 'pods/scale']}, {'resources': ['*', '*/scale']}]
+    """
+    return [
+        {**rule, "resources": [parent, f"{parent}/scale"]}
+        for rule in rules
+        for parent in [rule["resources"][0].removesuffix("/*")]
     ]
 
 

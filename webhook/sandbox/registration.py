@@ -33,9 +33,11 @@ class Registration:
     timeout: int = 10  # seconds, 1 to 30
     reinvocation: Literal["IfNeeded", "Never"] = "IfNeeded"
     match_conditions: Sequence[Object] = ()
+    mutate_rules: Sequence[Object] | None = None  # the mutating call's, where they are others than `rules`
 
     def configuration(self, phase: Phase) -> Object:
         """The webhook configuration of one of the two calls."""
+        rules = self.rules if phase == "validate" or self.mutate_rules is None else self.mutate_rules
         webhook: Object = {
             "name": f"{phase}.fieldwarden.dev",
             "admissionReviewVersions": ["v1"],
@@ -43,7 +45,7 @@ class Registration:
                 "url": f"{self.url.rstrip('/')}/{phase}",
                 "caBundle": base64.b64encode(self.ca_pem).decode(),
             },
-            "rules": list(self.rules),
+            "rules": list(rules),
             "matchConditions": list(self.match_conditions),
             "matchPolicy": "Equivalent",
             "sideEffects": "NoneOnDryRun",
