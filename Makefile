@@ -23,7 +23,7 @@ $(VENV)/.developing: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/.installed
 
-demo: $(VENV)/.installed ## Start the webhook and replay real clients' writes against the shipped policies
+demo: $(VENV)/.installed ## Start the webhook and replay real clients' writes; tells a story too once a kube-apiserver is built
 	$(BIN)/fieldwarden demo --policies policies --reviews tests/reviews
 
 test: $(VENV)/.developing ## Run every test that needs no cluster of yours (builds a kube-apiserver on first use)

@@ -20,6 +20,7 @@ from typing import Any
 
 import click
 
+from webhook.cli.common import colored
 from webhook.report.replay import Outcome, Replayed, print_replay
 
 START_SECONDS = 30.0
@@ -47,7 +48,8 @@ def demo(policies: Path, reviews: Path, no_color: bool) -> None:
     """Start the server over TLS with the policies in Enforce, and replay what real clients wrote.
 
     The reviews were captured from a real kube-apiserver. They are sent to the server as the API server sends them, and
-    a table shows what each client did, the answer, and why. Nothing is left running.
+    a table shows what each client did, the answer, and why. Then a story is told on a real kube-apiserver, where its
+    programs are there already. Nothing is left running.
     """
     cases = _cases(reviews)
     with tempfile.TemporaryDirectory(prefix="fieldwarden-demo-") as name:
@@ -59,21 +61,45 @@ def demo(policies: Path, reviews: Path, no_color: bool) -> None:
             )
             rows = [call.replay(what, body) for what, body in cases]
     print_replay(rows, color=not no_color)
-    _closing_words(rows)
+    _counted(rows)
+    told = _told_story(color=colored(no_color))
+    _closing_words(told=told)
     if any(row.outcome == "error" for row in rows):
         raise _DemoFailed("a review was not answered")
 
 
-def _closing_words(rows: list[Replayed]) -> None:
-    counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in ("denied", "recorded", "allowed")}
+def _counted(rows: list[Replayed]) -> None:
+    outcomes = ("denied", "rewritten", "recorded", "allowed")
+    counts = {outcome: sum(row.outcome == outcome for row in rows) for outcome in outcomes}
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    here = Path(sys.argv[0])
-    command = here if here.name == "fieldwarden" and here.exists() else Path("fieldwarden")
-    with contextlib.suppress(ValueError):
-        command = command.resolve().relative_to(Path.cwd())
-    click.echo(f"{told}. The policies ship in Audit, where all of it is recorded and nothing is denied.\n")
+    click.echo(f"{told}. The policies ship in Audit, where all of it is recorded, and nothing denied or rewritten.\n")
+
+
+def _told_story(*, color: bool) -> bool:
+    """Tells the ghost label on a real API server where that needs no building; whether it did."""
+    from webhook.cli.story import tell
+    from webhook.sandbox.binaries import missing
+    from webhook.sandbox.stories import STORIES
+
+    if missing():
+        return False
+    click.echo("And now a story on a real API server: the ghost label.\n")
+    if differs := tell(STORIES["ghost-label"], None, "Enforce", color=color):
+        raise _DemoFailed(str(differs))
+    return True
+
+
+def _closing_words(*, told: bool) -> None:
+    from webhook.cli.story import typed
+
     click.echo("Next:")
+    stories = (
+        ("sandbox prepare", "builds a real kube-apiserver: once, about eight minutes; then"),
+        ("sandbox story ghost-label", "a label that Git drops and that stays, without fieldwarden and with it"),
+    )
+    command = typed()
     for what, why in (
+        *(() if told else stories),
         (
             "review tests/reviews/ghost-2-flux-drops-label.json --policies policies -o table",
             "one of these writes, closer",
@@ -120,29 +146,39 @@ class _Caller:
     connection: http.client.HTTPSConnection
 
     def replay(self, what: str, body: bytes) -> Replayed:
-        request = json.loads(body)["request"]
-        phase = "/mutate" if _shows_claims(request) else "/validate"
-        self.connection.request("POST", f"{phase}?timeout=10s", body, {"Content-Type": "application/json"})
-        answer = self.connection.getresponse()
-        text = answer.read()
-        if answer.status != 200:
-            return Replayed(what, "error", f"HTTP {answer.status}: {text.decode(errors='replace')[:200]}")
-        return Replayed(what, *_told(json.loads(text)["response"]))
+        """The mutating call where the API server makes one, and the validating call unless that has said enough."""
+        for phase in _phases(json.loads(body)["request"]):
+            self.connection.request("POST", f"/{phase}?timeout=10s", body, {"Content-Type": "application/json"})
+            answer = self.connection.getresponse()
+            text = answer.read()
+            if answer.status != 200:
+                return Replayed(what, "error", f"HTTP {answer.status}: {text.decode(errors='replace')[:200]}")
+            outcome, why = _told(json.loads(text)["response"])
+            if outcome in ("denied", "rewritten"):
+                break
+        return Replayed(what, outcome, why)
 
 
-def _shows_claims(request: dict[str, Any]) -> bool:
-    """A Scale with claims is what the mutating call is sent."""
-    metadata = (request.get("object") or {}).get("metadata") or {}
-    return request.get("subResource") == "scale" and bool(metadata.get("managedFields"))
+def _phases(request: dict[str, Any]) -> tuple[str, ...]:
+    """A Scale was captured in either call, and shows its claims in the mutating one alone; other subresources are not rewritten."""
+    if request.get("subResource") == "scale":
+        metadata = (request.get("object") or {}).get("metadata") or {}
+        return ("mutate",) if metadata.get("managedFields") else ("validate",)
+    return ("validate",) if request.get("subResource") else ("mutate", "validate")
 
 
 def _told(response: dict[str, Any]) -> tuple[Outcome, str]:
     if not response["allowed"]:
-        lines = response["status"]["message"].splitlines()
-        return "denied", lines[0] + (f" (and {len(lines) - 1} more)" if len(lines) > 1 else "")
+        return "denied", _first(response["status"]["message"].splitlines())
+    if "patch" in response:
+        return "rewritten", _first(response.get("warnings", []))
     if events := response.get("auditAnnotations", {}).get("events"):
         return "recorded", (response.get("warnings") or [events])[0]
     return "allowed", ""
+
+
+def _first(lines: list[str]) -> str:
+    return lines[0] + (f" (and {len(lines) - 1} more)" if len(lines) > 1 else "") if lines else ""
 
 
 @contextlib.contextmanager

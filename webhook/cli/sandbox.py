@@ -6,38 +6,20 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from webhook.cli.ending import leaving_on, told_plainly
+from webhook.cli.story import story
 from webhook.policy.compiled import Mode
 
 # webhook.sandbox is imported where it is used, so that other commands do not wait for it.
 
 F = TypeVar("F", bound=Callable[..., Any])
 _LOOK = 1.0  # seconds between two looks at the servers
-
-
-class _Unreached(click.ClickException):
-    exit_code = 3
-
-
-@contextmanager
-def _told() -> Iterator[None]:
-    """What went wrong is for the person who asked, without a stack trace."""
-    from webhook.sandbox import SandboxError
-    from webhook.sandbox.beside import UnusablePolicies
-
-    try:
-        yield
-    except UnusablePolicies as error:
-        click.echo(str(error), err=True)
-        raise SystemExit(4) from None
-    except SandboxError as error:
-        raise _Unreached(str(error)) from None
 
 
 def _policy_options(command: F) -> F:
@@ -58,12 +40,15 @@ def sandbox() -> None:
     """
 
 
+sandbox.add_command(story)
+
+
 @sandbox.command()
 @_policy_options
 @click.option("--detach", is_flag=True, help="Return when it is ready, and leave it up until `down`.")
 def up(policies: Path | None, mode: str, detach: bool) -> None:
     """Start a sandbox and print the KUBECONFIG to play with; without --detach, until Ctrl-C."""
-    with _told():
+    with told_plainly():
         if detach:
             _detach(policies, mode)
         else:
@@ -76,7 +61,7 @@ def prepare() -> None:
 
     About eight minutes on two cores the first time, and nothing after that.
     """
-    with _told():
+    with told_plainly():
         from webhook.sandbox.binaries import TARGETS, binaries
 
         for name, program in binaries(TARGETS.keys()).items():
@@ -88,7 +73,7 @@ def down() -> None:
     """End the sandbox that is up."""
     from webhook.sandbox import standing
 
-    with _told():
+    with told_plainly():
         click.echo("The sandbox is down." if standing.end() else "No sandbox is up.", err=True)
 
 
@@ -115,7 +100,7 @@ def run(policies: Path | None, mode: str, user: str, command: tuple[str, ...]) -
     from webhook.sandbox import Sandbox
     from webhook.sandbox.beside import serve_beside
 
-    with _told(), _leaving_on(signal.SIGTERM, signal.SIGHUP), Sandbox.start() as running:
+    with told_plainly(), leaving_on(signal.SIGTERM, signal.SIGHUP), Sandbox.start() as running:
         environment = running.environment(user)
         if policies:
             serve_beside(running, policies, mode)
@@ -142,7 +127,7 @@ def _stay_up(policies: Path | None, mode: str) -> None:
     from webhook.sandbox.beside import serve_beside
 
     signals = signal.SIGINT, signal.SIGTERM, signal.SIGHUP  # each is how it is meant to end
-    with _leaving_on(*signals, status=0), standing.held() as note, Sandbox.start() as running:
+    with leaving_on(*signals, status=0), standing.held() as note, Sandbox.start() as running:
         url = serve_beside(running, policies, mode) if policies else ""
         programs = os.pathsep.join(str(folder) for folder in running.program_folders)
         kubeconfig = str(running.kubeconfig())
@@ -157,18 +142,3 @@ def _stay_up(policies: Path | None, mode: str) -> None:
             for name in needed:
                 if running.processes.ended(name):
                     raise SandboxError(f"{name} ended by itself; its last words:\n{running.processes.log(name)}")
-
-
-@contextmanager
-def _leaving_on(*signals: signal.Signals, status: int | None = None) -> Iterator[None]:
-    """A signal ends the block in good order; exit status 128 and the signal's number, as in a shell, or `status`."""
-
-    def leave(number: int, _frame: object) -> None:
-        raise SystemExit(128 + number if status is None else status)
-
-    before = {number: signal.signal(number, leave) for number in signals}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

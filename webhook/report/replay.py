@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-Outcome = Literal["denied", "recorded", "allowed", "error"]
-_STYLES = {"denied": "bold red", "recorded": "yellow", "allowed": "green", "error": "bold magenta"}
+Outcome = Literal["denied", "rewritten", "recorded", "allowed", "error"]
+_STYLES = {"denied": "bold red", "rewritten": "cyan", "recorded": "yellow", "allowed": "green", "error": "bold magenta"}
 _WIDTH = 118  # where nobody's terminal says otherwise
 
 

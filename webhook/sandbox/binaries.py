@@ -69,6 +69,11 @@ def binaries(names: Collection[str] = SERVER) -> dict[str, Path]:
     return {target.name: _supplied(target) or _cached(target) for target in wanted}
 
 
+def missing(names: Collection[str] = SERVER) -> list[str]:
+    """Those of the named programs that `binaries` would have to build first."""
+    return [name for name in sorted(names) if not _supplied(TARGETS[name]) and not _kept(TARGETS[name]).exists()]
+
+
 def cache_dir() -> Path:
     """`${XDG_CACHE_HOME:-~/.cache}/fieldwarden`; it can be removed at any time and comes back by itself."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
@@ -84,8 +89,7 @@ def _supplied(target: Target) -> Path | None:
 
 
 def _cached(target: Target) -> Path:
-    cache = cache_dir()
-    program = cache / "bin" / _digest(target) / target.name
+    cache, program = cache_dir(), _kept(target)
     if program.exists():
         return program
     try:
@@ -98,6 +102,10 @@ def _cached(target: Target) -> Path:
             f"The cache {cache} cannot be used: {error}. Set XDG_CACHE_HOME to a writable folder."
         ) from error
     return program
+
+
+def _kept(target: Target) -> Path:
+    return cache_dir() / "bin" / _digest(target) / target.name
 
 
 def _digest(target: Target) -> str:
