@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from webhook.admission.draft import Draft, item_prefixes, key_names
 from webhook.admission.evidence import is_open
 from webhook.fields import ABSENT, Change, FieldPath, FieldSet, Identity, value_at
 from webhook.fields.fieldset import EMPTY
 from webhook.fields.values import same
 from webhook.policy.compiled import Event, OwnershipRule, RenameRule
-from webhook.policy.facts import is_item_key
 from webhook.policy.rules_ownership import is_leftover
 
 Steps = tuple[str, ...]
@@ -182,35 +179,25 @@ def reassign(draft: Draft, change: Change, event: Event) -> FieldSet:
 
 
 def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
-    """Release: shared paths out of the leftover's claim, and the frames around them of which nothing else is left in it."""
+    """Release: shared paths out of the leftover's claim, and with them what keeps the items and maps around them alive.
+
+    An item is kept by a claim on itself. If the leftover kept it, and not what is in it, the owner could not drop it: the
+    server would refuse the half that is left.
+    """
     (leftover,) = event.claims
     kept = draft.claim(leftover) - event.fields
     owners = [identity for identity in draft.identities() if rule.owning.mean_claim(identity)]
     for path in event.fields:
-        for frame in _frames(path):
-            held = [below for below in kept if below[: len(frame)] == frame]
-            if not held or not all(_is_frame(below, frame, kept) for below in held):
-                break
-            if not any(_frames_too(draft, owner, frame) for owner in owners):
-                break
-            kept = kept.replaced(frame, EMPTY)
+        for length in range(len(path) - 1, 1, -1):
+            frame = path[:length]
+            if frame[-1][:2] == "k:":
+                if any(frame in draft.claim(owner) for owner in owners):
+                    keys = FieldSet.from_paths([frame, *((*frame, f"f:{name}") for name in key_names(frame[-1]))])
+                    kept = kept - keys
+            elif kept.is_leaf(frame) and any(draft.reaches(owner, frame) for owner in owners):
+                kept = kept - FieldSet.from_paths([frame])
     draft.hold(leftover, kept)
     return event.fields
-
-
-def _frames(path: FieldPath) -> Iterator[Steps]:
-    """The maps and items around a path, the innermost first."""
-    return (path[:length] for length in range(len(path) - 1, 1, -1))
-
-
-def _is_frame(path: FieldPath, frame: Steps, kept: FieldSet) -> bool:
-    """Whether a claimed path is no more than a container itself, or a key of one of its items."""
-    return path == frame or is_item_key(path) or (path[-1][:2] == "k:" and not kept.is_leaf(path))
-
-
-def _frames_too(draft: Draft, owner: Identity, frame: Steps) -> bool:
-    """Whether an owner's claim keeps a container: an item by its own claim, a map by any claim below it."""
-    return frame in draft.claim(owner) if frame[-1][:2] == "k:" else draft.reaches(owner, frame)
 
 
 def rename(draft: Draft, event: Event, rule: RenameRule) -> FieldSet:

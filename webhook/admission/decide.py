@@ -9,13 +9,13 @@ from typing import NamedTuple
 from webhook.admission import messages
 from webhook.admission.decision import Cause, Decision, Outcome, Ownership, Result, Would
 from webhook.admission.judge import Judgement, judge, rewriters
-from webhook.admission.mutate import mutated
+from webhook.admission.mutate import mutated, refuses
 from webhook.admission.patching import Operation
 from webhook.admission.review import BadCall, Review
 from webhook.admission.rewrite import can_rewrite, in_force, key_of
 from webhook.fields import Change, FieldsError, ManagedFields, Request
 from webhook.fields.errors import TooDeep
-from webhook.policy.compiled import Action, Event, Mode
+from webhook.policy.compiled import Action, Event, Mode, RenameRule
 from webhook.policy.evaluate import Phase, needs_claims
 from webhook.policy.policyset import PolicySet
 
@@ -54,15 +54,15 @@ class _Told(NamedTuple):
 
     @property
     def warns(self) -> bool:
-        """Warn tells of everything; Enforce of what it rewrote, and of what it was asked to act on and let through."""
+        """Warn tells of everything; Enforce of what it rewrote, and of what it would have and let through."""
         if self.mode is Mode.ENFORCE:
-            return self.outcome == "rewritten" or (self.outcome == "recorded" and self.event.action is not None)
+            return self.outcome == "rewritten" or (self.outcome == "recorded" and bool(self.why))
         return self.mode is Mode.WARN
 
 
 def _validating(judged: Judgement, cap: Mode) -> Iterator[_Told]:
     """The validating call denies and records; of what was rewritten, the mutating call has told and made its record."""
-    request, blocked = judged.came, judged.rewriting.blocked
+    request, blocked, denied = judged.came, judged.rewriting.blocked, refuses(judged, cap)
     for event in judged.verdict.events:
         mode, finding = event.policy.mode.capped(cap), messages.finding(event, judged.change)
         if not _asks_rewrite(event, cap):
@@ -71,6 +71,8 @@ def _validating(judged: Judgement, cap: Mode) -> Iterator[_Told]:
         elif not can_rewrite(request):
             refused = event.kind in ("change", "tamper")
             yield _Told(event, mode, "refused" if refused else "recorded", finding, messages.NOT_HERE)
+        elif denied:
+            yield _Told(event, mode, "recorded", finding)  # nothing is rewritten in a request that is denied anyway
         elif not judged.landed(event):
             yield _Told(event, mode, "refused", finding, blocked.get(key_of(event), messages.UNDONE))
 
@@ -101,16 +103,16 @@ def _asks_rewrite(event: Event, cap: Mode) -> bool:
 
 
 def _needs_claims(event: Event) -> bool:
-    return any(rule.name == event.rule and needs_claims(event.policy, rule) for rule in event.policy.rules)
+    return needs_claims(event.policy, event.found_by())
 
 
 def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tuple[Ownership, ...]:
     """Whose claims hold what was rewritten, without the rewrite and with it."""
-    if event.kind in ("rename", "tamper"):
-        now = set(after)
-        was = [identity for identity in before if identity in event.claims or identity not in now]
-        become = [identity for identity in after if identity not in before or event.kind == "tamper"]
-        return (Ownership("", tuple(map(str, was)), tuple(map(str, become))),)
+    rule = event.found_by()
+    if isinstance(rule, RenameRule):
+        return (Ownership("", (event.owner,), tuple(str(claim._replace(manager=rule.to)) for claim in event.claims)),)
+    if not event.fields:
+        return (Ownership("", (event.owner,), (event.owner,)),)  # an API version was altered
     return tuple(
         Ownership(text, tuple(map(str, before.holders(path))), tuple(map(str, after.holders(path))))
         for text, path in islice(zip(event.paths, event.fields, strict=False), MAX_CAUSES)

@@ -103,6 +103,10 @@ class Draft:
     # Result
 
     @property
+    def wholly_restored(self) -> bool:
+        return self._as_before
+
+    @property
     def touched(self) -> bool:
         """Whether anything was asked to be other than it came."""
         return self._as_before or bool(self._edited) or self.values is not self.came

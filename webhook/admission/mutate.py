@@ -48,11 +48,11 @@ def mutated(policies: PolicySet, first: Judgement, cap: Mode) -> Rewritten | Non
     for _ in range(MAX_PASSES):
         if not judged.unfinished:
             break
-        events |= {key_of(event): event for event in _done(judged, cap)}
+        events |= {key_of(event): event for event in _done(judged)}
         patch = operations(request.new, judged.rewriting.obj)
         obj = _applied(request.new, patch, judged.rewriting.obj)
         judged = judge(policies, replace(request, new=obj), "mutate", cap)
-        if judged.rewriting.blocked or refuses(judged, cap) or _heals(judged, cap):
+        if judged.rewriting.blocked or refuses(judged, cap) or _heals(judged):
             raise DoubtfulPatch("what was rewritten would not pass")
     else:
         raise DoubtfulPatch("the policies do not agree: there is always something left to rewrite")
@@ -67,19 +67,12 @@ def refuses(judged: Judgement, cap: Mode) -> bool:
     return any(event.action is Action.DENY and in_force(event.policy, cap) for event in judged.verdict.events)
 
 
-def _heals(judged: Judgement, cap: Mode) -> bool:
-    return any(event.kind == "tamper" for event in _done(judged, cap))
+def _heals(judged: Judgement) -> bool:
+    return any(event.kind == "tamper" for event in _done(judged))
 
 
-def _done(judged: Judgement, cap: Mode) -> Iterator[Event]:
-    return (
-        event
-        for event in judged.verdict.events
-        if event.action is not None
-        and event.action.rewrites
-        and in_force(event.policy, cap)
-        and not judged.landed(event)
-    )
+def _done(judged: Judgement) -> Iterator[Event]:
+    return (event for event in judged.rewriting.done if not judged.landed(event))
 
 
 def _applied(before: Mapping[str, Any], patch: tuple[Operation, ...], wanted: Mapping[str, Any]) -> Mapping[str, Any]:

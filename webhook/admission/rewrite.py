@@ -12,7 +12,7 @@ from webhook.fields import Change, FieldSet, Identity, ManagedFields, Request
 from webhook.fields.editing import Ambiguous
 from webhook.fields.fieldset import EMPTY
 from webhook.policy.compiled import Action, Event, Mode, OwnershipRule, Policy, RenameRule, Verdict
-from webhook.policy.evaluate import REPLICAS
+from webhook.policy.rules_ownership import REPLICAS
 
 _ORDER = (Action.RESTORE, Action.PRUNE, Action.REASSIGN, Action.RELEASE, Action.RENAME)
 
@@ -36,11 +36,15 @@ def key_of(event: Event) -> EventKey:
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """The object to store instead, and why what was asked for could not be done."""
+    """The object to store instead, whose doing it is, and why what was asked for could not be done."""
 
     obj: Mapping[str, Any]
-    changed: bool = False
+    done: tuple[Event, ...] = ()
     blocked: Mapping[EventKey, str] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.done)
 
     def claims(self) -> ManagedFields:
         return ManagedFields.parse((self.obj.get("metadata") or {}).get("managedFields"))
@@ -56,7 +60,7 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
     events = sorted(_asked(verdict, cap), key=_order)
     if not events:
         return Rewriting(change.request.new)
-    draft, decided = Draft(change), EMPTY
+    draft, decided, done = Draft(change), EMPTY, []
     blocked: dict[EventKey, str] = {}
     for event in events:
         left = _paths(change, event).recursive_difference(decided)
@@ -64,13 +68,16 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
             continue
         try:
             decided = decided | _done(draft, change, event._replace(fields=left))
+            done.append(event)
         except CannotRewrite as why:
             blocked[key_of(event)] = str(why)
         except Ambiguous as why:
             blocked[key_of(event)] = why.message
     if blocked or not draft.touched:
         return Rewriting(change.request.new, blocked=blocked)
-    return Rewriting(draft.rewritten(), changed=True)
+    if draft.wholly_restored:  # whatever else was asked for came with what is no more
+        done = [event for event in done if event.action is Action.RESTORE]
+    return Rewriting(draft.rewritten(), tuple(done))
 
 
 def _asked(verdict: Verdict, cap: Mode) -> Iterable[Event]:
@@ -93,19 +100,18 @@ def _paths(change: Change, event: Event) -> FieldSet:
 
 def _done(draft: Draft, change: Change, event: Event) -> FieldSet:
     """Does it, and says which paths are decided by it."""
-    rule = next(rule for rule in event.policy.rules if rule.name == event.rule)
-    match event.action, rule:
+    match event.action, event.found_by():
         case Action.RESTORE, _ if event.kind == "tamper":
             heal(draft)
             return EMPTY
         case Action.RESTORE, _:
             return restore(draft, change, event.fields)
-        case Action.PRUNE, OwnershipRule():
+        case Action.PRUNE, OwnershipRule() as rule:
             return prune(draft, change, event, rule)
         case Action.REASSIGN, _:
             return reassign(draft, change, event)
-        case Action.RELEASE, OwnershipRule():
+        case Action.RELEASE, OwnershipRule() as rule:
             return release(draft, event, rule)
-        case Action.RENAME, RenameRule():
+        case Action.RENAME, RenameRule() as rule:
             return rename(draft, event, rule)
     raise AssertionError(f"no such action: {event.action}")

@@ -351,6 +351,10 @@ class Event(NamedTuple):
     fields: FieldSet = EMPTY  # the same paths
     claims: tuple[Identity, ...] = ()  # those that an action takes paths from, or gives them back to
 
+    def found_by(self) -> Rule:
+        """The rule itself."""
+        return next(rule for rule in self.policy.rules if rule.name == self.rule)
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:

@@ -21,12 +21,11 @@ from webhook.policy.compiled import (
 from webhook.policy.facts import Facts
 from webhook.policy.policyset import PolicySet
 from webhook.policy.rules_integrity import integrity
-from webhook.policy.rules_ownership import changes, ghosts, shares
+from webhook.policy.rules_ownership import REPLICAS, changes, ghosts, shares
 from webhook.policy.rules_rename import renames
 from webhook.policy.rules_writers import writers
 
 Phase = Literal["mutate", "validate"]
-REPLICAS = FieldPath.parse(".spec.replicas")
 
 
 def evaluate(policies: PolicySet, change: Change, phase: Phase = "validate") -> Verdict:

@@ -14,6 +14,9 @@ from webhook.fields.fieldset import EMPTY
 from webhook.policy.compiled import Action, Event, ManagerMatcher, OwnershipRule, Policy, any_claim
 from webhook.policy.facts import MOVED, Facts, is_item_key
 
+REPLICAS = FieldPath.parse(".spec.replicas")
+"""Handed over to an autoscaler, replicas are no ghost, whoever claims them: gone, they would be one at once."""
+
 
 def changes(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> Iterator[Event]:
     """A non-owner's writes. The first rule that guards a path decides about it, also when it finds nothing amiss."""
@@ -194,7 +197,10 @@ def ghosts(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> It
             decided = decided | candidates
         if not facts.is_owner(rule.owners):
             continue
-        found = FieldSet.from_paths(path for path in candidates.leaves() if _is_ghost(rule, facts, identity, path))
+        scaled = FieldPath.parse(policy.scale_path) if policy.scale_path is not None else REPLICAS
+        found = FieldSet.from_paths(
+            path for path in candidates.leaves() if path != scaled and _is_ghost(rule, facts, identity, path)
+        )
         if found:
             keepers = {claim for path in found for claim in change.new_claims.holders(path)}
             note = f"kept alive by {_join(sorted(keepers))}"
