@@ -207,5 +207,6 @@ def test_the_first_apply_on_an_object_without_claims(tell: Tell, namespace: str)
     story.flux().allowed()
     assert story.owners(LABEL) == ["before-first-apply (Update)", ITS]
     del story.git["metadata"]["labels"]
-    answer = story.flux().recorded(f"ghost flux-owns/applied {LABEL}")
+    answer = story.flux().rewrote(f"ghost flux-owns/applied {LABEL}")
     assert "kept alive by before-first-apply (Update)" in answer.told
+    assert story.value(LABEL) is None

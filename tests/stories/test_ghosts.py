@@ -21,9 +21,9 @@ def test_the_ghost_label(web: Story) -> None:
     assert web.owners(LABEL) == ["kubectl-label (Update)", FLUX]
 
     del web.git["metadata"]["labels"]["tier"]  # and somebody takes it out again
-    answer = web.flux().recorded(f"ghost flux-owns/applied {LABEL}")
-    assert f"{FLUX} dropped {LABEL}, which is kept alive by kubectl-label (Update)" in answer.told
-    assert (web.value(LABEL), web.owners(LABEL)) == ("front", ["kubectl-label (Update)"])
+    answer = web.flux().rewrote(f"ghost flux-owns/applied {LABEL}")
+    assert f"pruned {LABEL}: dropped by {FLUX}, kept alive by kubectl-label (Update)" in answer.told
+    assert (web.value(LABEL), web.owners(LABEL)) == (None, [])
 
     web.flux().allowed()  # it is told once, by the apply that dropped it
 
@@ -33,7 +33,7 @@ def test_flux_is_told_in_its_dry_run_too(web: Story) -> None:
     web.git["metadata"]["labels"]["tier"] = "front"
     web.flux().recorded(f"share flux-owns/applied {LABEL}")
     del web.git["metadata"]["labels"]["tier"]
-    answer = web.flux(dry_run=True).recorded(f"ghost flux-owns/applied {LABEL}")
+    answer = web.flux(dry_run=True).rewrote(f"ghost flux-owns/applied {LABEL}")
     assert "kept alive by kubectl-label (Update)" in answer.told
     assert not answer.stored
 
@@ -47,8 +47,8 @@ def test_the_ghost_of_an_adopted_object(tell: Tell, namespace: str) -> None:
     assert story.owners(LABEL) == ["kubectl-client-side-apply (Update)", FLUX]
 
     del story.git["metadata"]["labels"]["tier"]
-    story.flux().recorded(f"ghost flux-owns/applied {LABEL}")
-    assert (story.value(LABEL), story.owners(LABEL)) == ("front", ["kubectl-client-side-apply (Update)"])
+    story.flux().rewrote(f"ghost flux-owns/applied {LABEL}")
+    assert (story.value(LABEL), story.owners(LABEL)) == (None, [])
 
 
 def test_what_flux_alone_owned_goes_and_is_no_ghost(web: Story) -> None:

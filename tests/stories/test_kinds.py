@@ -98,5 +98,5 @@ def test_a_cluster_scoped_ghost(role: Story) -> None:
     role.git["metadata"]["labels"]["tier"] = "front"
     role.flux().recorded("share flux-owns/applied .metadata.labels.tier")
     del role.git["metadata"]["labels"]["tier"]
-    role.flux().recorded("ghost flux-owns/applied .metadata.labels.tier")
-    assert role.value(".metadata.labels.tier") == "front"
+    role.flux().rewrote("ghost flux-owns/applied .metadata.labels.tier")
+    assert role.value(".metadata.labels.tier") is None
