@@ -46,7 +46,8 @@ def story(name: str | None, listing: bool, policies: Path | None, mode: str, out
       fieldwarden sandbox story ghost-label
       fieldwarden sandbox story ghost-label --policies my-policies/     does it end as well with yours?
 
-    Exit codes: 0 all went as told, 1 a step did not, 3 the sandbox cannot start, 4 the policies do not load.
+    Exit codes: 0 all went as told, 1 a step did not, 2 there is no such story, 3 the sandbox cannot start, 4 the policies
+    do not load.
     """
     from webhook.sandbox.stories import STORIES
 
