@@ -8,7 +8,9 @@ import shutil
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import jsonpatch
 import pytest
 import yaml
 
@@ -17,20 +19,26 @@ from webhook.admission.suite import run_suite
 from webhook.admission.suite_read import read_suites
 from webhook.fields import value_at
 from webhook.policy import Mode, PolicySet, load
+from webhook.policy.evaluate import Phase
 
 ROOT = Path(__file__).parent.parent.parent
 POLICIES = ROOT / "policies"
 REVIEWS = ROOT / "tests" / "reviews"
 SHIPPED = (
     "autoscaler-owns-replicas",
+    "break-glass",
     "claims-are-not-edited",
     "gitops-owns-labels",
     "guard-everything-flux-applies",
+    "heal-tampered-claims",
     "known-managers-only",
     "no-client-side-apply-on-gitops",
+    "one-name-for-kubectl",
+    "take-ownership-on-apply",
     "writers-are-who-they-say",
 )
 PINNED = yaml.safe_load((Path(__file__).parent / "decisions.yaml").read_text())
+PHASES: tuple[Phase, ...] = ("mutate", "validate")
 NAMES = sorted(path.stem for path in REVIEWS.glob("*.json") if path.name != "index.json")
 
 
@@ -41,9 +49,37 @@ def enforced() -> PolicySet:
     return PolicySet(tuple(replace(policy, mode=Mode.ENFORCE) for policy in loaded.policies.policies))
 
 
-def answer(name: str) -> Decision:
-    body = (REVIEWS / f"{name}.json").read_bytes()
-    return decide(enforced(), read_review(body), "mutate" if name.endswith(".mutate") else "validate")
+class Played(NamedTuple):
+    """What the two calls said to one request, and the object that is left to be stored."""
+
+    mutating: Decision | None
+    validating: Decision | None
+    obj: Any
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        return tuple(decision for decision in (self.mutating, self.validating) if decision is not None)
+
+    def found(self, outcome: str) -> list[str]:
+        results = [result for decision in self.decisions for result in decision.results]
+        return sorted(f"{result.policy} {result.kind}" for result in results if result.outcome == outcome)
+
+
+@cache
+def played(name: str) -> Played:
+    """As the API server does: the mutating call, its patch, the validating call. A Scale was captured for one of them."""
+    review = json.loads((REVIEWS / f"{name}.json").read_text())
+    request = review["request"]
+    on_scale = request.get("subResource") == "scale"
+    mutating = judged(review, "mutate") if not on_scale or name.endswith(".mutate") else None
+    if mutating is not None and mutating.patch:
+        request["object"] = jsonpatch.apply_patch(request["object"], list(mutating.patch))
+    validating = judged(review, "validate") if not name.endswith(".mutate") else None
+    return Played(mutating, validating, request["object"])
+
+
+def judged(review: dict[str, Any], phase: Phase) -> Decision:
+    return decide(enforced(), read_review(json.dumps(review).encode()), phase)
 
 
 def test_what_is_shipped_is_what_is_listed() -> None:
@@ -107,12 +143,29 @@ def test_every_captured_review_has_its_line() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_all_together_in_enforce_answer_as_reasoned(name: str) -> None:
-    decision = answer(name)
-    pinned = PINNED[name]
-    found = [(f"{result.policy} {result.kind}", result.outcome == "refused") for result in decision.results]
-    assert sorted(told for told, refused in found if refused) == sorted(pinned.get("denied", []))
-    assert sorted(told for told, refused in found if not refused) == sorted(pinned.get("recorded", []))
-    assert decision.allowed == ("denied" not in pinned)
+    answer, pinned = played(name), PINNED[name]
+    assert answer.found("rewritten") == sorted(pinned.get("rewritten", []))
+    assert answer.found("refused") == sorted(pinned.get("denied", []))
+    assert answer.found("recorded") == sorted(pinned.get("recorded", []))
+    assert all(decision.allowed for decision in answer.decisions) == ("denied" not in pinned)
+    assert bool(answer.mutating and answer.mutating.patch) == ("rewritten" in pinned)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "rewritten" in PINNED[name]])
+def test_what_the_mutating_call_did_not_rewrite_is_refused(name: str) -> None:
+    """The same request, as it comes where the mutating webhook is not called."""
+    decision = judged(json.loads((REVIEWS / f"{name}.json").read_text()), "validate")
+    refused = sorted(f"{result.policy} {result.kind}" for result in decision.results if result.outcome == "refused")
+    assert (decision.allowed, refused) == (False, sorted(PINNED[name]["rewritten"]))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "rewritten" in PINNED[name]])
+def test_a_second_mutating_call_finds_nothing_to_do(name: str) -> None:
+    """The server calls it again where another webhook has mutated after it."""
+    review = json.loads((REVIEWS / f"{name}.json").read_text())
+    review["request"]["object"] = played(name).obj
+    again = judged(review, "mutate")
+    assert (again.allowed, again.patch, again.results) == (True, (), ())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -121,9 +174,9 @@ def test_writing_an_object_back_as_it_is_passes(name: str) -> None:
     review = json.loads((REVIEWS / f"{name}.json").read_text())
     request = review["request"]
     request |= {"operation": "UPDATE", "oldObject": request["object"], "options": {"fieldManager": "some-tool"}}
-    for phase in ("mutate", "validate"):
-        decision = decide(enforced(), read_review(json.dumps(review).encode()), phase)  # type: ignore[arg-type]
-        assert decision.allowed and not decision.results
+    for phase in PHASES:
+        decision = judged(review, phase)
+        assert decision.allowed and not decision.results and not decision.patch
 
 
 def test_no_value_that_was_written_is_told() -> None:
@@ -132,7 +185,7 @@ def test_no_value_that_was_written_is_told() -> None:
         review = read_review((REVIEWS / f"{name}.json").read_bytes())
         assert review.request is not None
         change = understand(review.request)
-        told = f"{answer(name).message} {answer(name).warnings} {answer(name).audit_annotations}"
+        told = "".join(f"{said.message} {said.warnings} {said.audit_annotations}" for said in played(name).decisions)
         for path in change.written:
             value = value_at(review.request.new, path)
             if isinstance(value, str) and len(value) > 3:
