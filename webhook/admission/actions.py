@@ -185,17 +185,18 @@ def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
     server would refuse the half that is left.
     """
     (leftover,) = event.claims
-    kept = draft.claim(leftover) - event.fields
     owners = [identity for identity in draft.identities() if rule.owning.mean_claim(identity)]
-    for path in event.fields:
-        for length in range(len(path) - 1, 1, -1):
-            frame = path[:length]
-            if frame[-1][:2] == "k:":
-                if any(frame in draft.claim(owner) for owner in owners):
-                    keys = FieldSet.from_paths([frame, *((*frame, f"f:{name}") for name in key_names(frame[-1]))])
-                    kept = kept - keys
-            elif kept.is_leaf(frame) and any(draft.reaches(owner, frame) for owner in owners):
-                kept = kept - FieldSet.from_paths([frame])
+    frames = {path[:length]: None for path in event.fields for length in range(2, len(path))}
+    items = [
+        path
+        for frame in frames
+        if frame[-1][:2] == "k:" and any(frame in draft.claim(owner) for owner in owners)
+        for path in (frame, *((*frame, f"f:{name}") for name in key_names(frame[-1])))
+    ]
+    kept = draft.claim(leftover) - (event.fields | FieldSet.from_paths(items))
+    for frame in sorted(frames, key=len, reverse=True):
+        if frame[-1][:2] == "f:" and kept.is_leaf(frame) and any(draft.reaches(owner, frame) for owner in owners):
+            kept = kept - FieldSet.from_paths([frame])
     draft.hold(leftover, kept)
     return event.fields
 

@@ -20,6 +20,7 @@ from webhook.policy.evaluate import Phase, needs_claims
 from webhook.policy.policyset import PolicySet
 
 MAX_CAUSES = 100
+MAX_OWNERSHIP = 20
 MAX_ANNOTATION = 2000
 ALLOWED = Decision()
 
@@ -115,7 +116,7 @@ def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tup
         return (Ownership("", (event.owner,), (event.owner,)),)  # an API version was altered
     return tuple(
         Ownership(text, tuple(map(str, before.holders(path))), tuple(map(str, after.holders(path))))
-        for text, path in islice(zip(event.paths, event.fields, strict=False), MAX_CAUSES)
+        for text, path in islice(zip(event.paths, event.fields, strict=False), MAX_OWNERSHIP)
     )
 
 

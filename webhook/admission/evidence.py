@@ -18,7 +18,7 @@ from webhook.fields import (
     value_at,
 )
 from webhook.fields.fieldset import EMPTY
-from webhook.fields.values import same
+from webhook.fields.values import NEVER_CLAIMED, NEVER_CLAIMED_METADATA, same
 
 LAST_APPLIED = ("f:metadata", "f:annotations", "f:kubectl.kubernetes.io/last-applied-configuration")
 
@@ -26,6 +26,13 @@ LAST_APPLIED = ("f:metadata", "f:annotations", "f:kubectl.kubernetes.io/last-app
 def is_open(path: tuple[str, ...]) -> bool:
     """Whether schemas let the parts of a path be claimed one by one: spec, status, data, metadata and its fields."""
     return path in (("f:spec",), ("f:status",), ("f:data",)) or (path[0] == "f:metadata" and len(path) <= 2)
+
+
+def _is_compared(path: tuple[str, ...]) -> bool:
+    """Whether a path's value is among those that a comparison of objects looks at."""
+    if path[0] == "f:metadata":
+        return len(path) > 1 and path[1][2:] not in NEVER_CLAIMED_METADATA
+    return path[0] != "f:status" and path[0][2:] not in NEVER_CLAIMED
 
 
 @dataclass(slots=True)
@@ -83,6 +90,8 @@ class Evidence:
 
     def differs(self, path: tuple[str, ...]) -> bool:
         """Whether the value at a path was added, modified or removed. JSON tells true from 1, Python does not."""
+        if _is_compared(path) and not any(trie.meets(paths.root, path) for paths in self.comparison):
+            return False  # nothing differs at, above or below it
         if path in self.comparison.written or path in self.comparison.removed:
             return True
         old, new = self.old_value(path), self.new_value(path)

@@ -217,9 +217,7 @@ def _not_put_back(evidence: Evidence, paths: list[FieldPath]) -> FieldSet:
 def _taken(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
     """Whether the server takes a path from a claim in a write under `me`: it was written or removed."""
     if not evidence.differs(path):
-        if evidence.new_value(path) is ABSENT:
-            return _applied(evidence, path, me)
-        return _defaulted(evidence, path, me)
+        return _applied(evidence, path, me) or _defaulted(evidence, path, me)
     if evidence.new_value(path) is ABSENT:
         return True
     if not evidence.wrote(path):
@@ -236,14 +234,16 @@ def _applies(evidence: Evidence, me: Identity | None) -> bool:
 
 def _applied(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
     """Whether an apply wrote what is never stored, a Secret's stringData: it is new every time."""
-    return path[0] == "f:stringData" and me is not None and me.operation == "Apply" and evidence.reaches(me, path)
+    if path[0] != "f:stringData" or me is None or me.operation != "Apply":
+        return False
+    return evidence.new_value(path) is ABSENT and evidence.reaches(me, path)
 
 
 def _defaulted(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
     """Whether an apply took one value of many parts, whose defaults the server then filled in again: it looks the same."""
-    if me is None or me.operation != "Apply" or not isinstance(evidence.new_value(path), dict | list):
+    if me is None or me.operation != "Apply" or me not in evidence.new_claims:
         return False
-    return evidence.new_claims[me].holds_leaf(path) if me in evidence.new_claims else False
+    return evidence.new_claims[me].holds_leaf(path) and isinstance(evidence.new_value(path), dict | list)
 
 
 def _claimants(evidence: Evidence, path: FieldPath) -> Iterator[Identity]:

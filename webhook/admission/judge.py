@@ -24,11 +24,7 @@ class Judgement:
     change: Change
     verdict: Verdict
     rewriting: Rewriting
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether the policies want another object than the one that came."""
-        return self.rewriting.changed and _differ(self.rewriting.obj, self.came.new)
+    unfinished: bool  # whether the policies want another object than the one that came
 
     def landed(self, event: Event) -> bool:
         """Whether what an event asks for is there already, in what came."""
@@ -54,7 +50,7 @@ def judge(policies: PolicySet, request: Request, phase: Phase, cap: Mode) -> Jud
     if rewriters(policies, request, cap) and shows_traces(change):
         earlier = _retraced(policies, change, phase, cap)
         if earlier is not None:
-            return replace(earlier, came=request)
+            return replace(earlier, came=request, unfinished=_unfinished(earlier.rewriting, request))
     return _judged(policies, change, phase, cap)
 
 
@@ -65,7 +61,12 @@ def rewriters(policies: PolicySet, request: Request, cap: Mode) -> bool:
 
 def _judged(policies: PolicySet, change: Change, phase: Phase, cap: Mode) -> Judgement:
     verdict = evaluate(policies, change, phase)
-    return Judgement(change.request, change, verdict, rewrite(change, verdict, cap))
+    rewriting = rewrite(change, verdict, cap)
+    return Judgement(change.request, change, verdict, rewriting, _unfinished(rewriting, change.request))
+
+
+def _unfinished(rewriting: Rewriting, came: Request) -> bool:
+    return rewriting.changed and _differ(rewriting.obj, came.new)
 
 
 def _retraced(policies: PolicySet, change: Change, phase: Phase, cap: Mode) -> Judgement | None:

@@ -8,7 +8,6 @@ from typing import Any
 import jsonpatch
 import jsonpointer
 
-from webhook.admission.json import dumps, loads
 from webhook.fields.values import same
 
 Operation = dict[str, Any]
@@ -19,9 +18,32 @@ def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ope
     return tuple(_members(before, after, ""))
 
 
-def applied(before: Mapping[str, Any], patch: tuple[Operation, ...]) -> Any:
-    """The object that a receiver of the patch ends with. Raises jsonpatch.JsonPatchException."""
-    return jsonpatch.JsonPatch(loads(dumps(patch))).apply(loads(dumps(before)), in_place=True)
+def applied(before: Mapping[str, Any], patch: tuple[Operation, ...]) -> dict[str, Any]:
+    """The object that a receiver of the patch ends with. Raises jsonpatch.JsonPatchException.
+
+    It shares with the object before it all that no operation reaches.
+    """
+    opened = dict(before)
+    for operation in patch:
+        for pointer in (operation["path"], operation.get("from")):
+            if pointer is not None:
+                _open(opened, jsonpointer.JsonPointer(pointer).parts[:-1])
+    made: dict[str, Any] = jsonpatch.JsonPatch(list(patch)).apply(opened, in_place=True)
+    return made
+
+
+def _open(whole: Any, steps: list[str]) -> None:
+    """Copies the containers on the way to a place, so that what is changed there is nobody else's."""
+    for step in steps:
+        key: Any = step if isinstance(whole, dict) else int(step) if step.isdigit() else None
+        try:
+            inner = whole[key]
+        except (LookupError, TypeError):
+            return  # what an earlier operation puts there
+        if not isinstance(inner, dict | list):
+            return
+        whole[key] = inner = inner.copy()
+        whole = inner
 
 
 def _members(before: Mapping[str, Any], after: Mapping[str, Any], where: str) -> Iterator[Operation]:

@@ -86,8 +86,9 @@ def _undone(
     for item in outcome.tampering:
         if item.version:
             return None
-        lost = seen.changes[item.identity].lost if item.lost else EMPTY
-        found[item.identity] = Moved(FieldSet.from_paths(path for path in lost if not differs(path)), item.gained)
+        more = seen.changes[item.identity].lost - item.lost if item.lost else EMPTY
+        unseen = FieldSet.from_paths(path for path in more if not differs(path))
+        found[item.identity] = Moved(item.lost | unseen, item.gained)
     if outcome.foreign:
         for identity, held in holdings.items():
             if identity != me and (theirs := held & outcome.foreign):

@@ -183,6 +183,19 @@ def lookup(root: Node, path: Iterable[str]) -> Node | None:
     return node
 
 
+def meets(root: Node, path: Iterable[str]) -> bool:
+    """Whether a member of a root is at a path, below it, or a leaf above it."""
+    node = root
+    for step in path:
+        below = node.get(step)
+        if below is None:
+            return False
+        if not below:
+            return True
+        node = below
+    return True
+
+
 def contains(root: Node, path: Steps) -> bool:
     node = lookup(root, path)
     return node is not None and bool(path) and is_member(node)
