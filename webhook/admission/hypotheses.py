@@ -37,25 +37,41 @@ class Outcome(NamedTuple):
     migration: Migration | None = None
 
 
-def best(evidence: Evidence) -> Outcome:
-    """The hypothesis that leaves least over; an apply where both fit, an update where none does."""
-    moved = migration(evidence)
-    if moved is not None:
-        return _migrated(evidence, moved)
-    applied = apply(evidence)
-    if applied is not None and not applied.tampering and not applied.foreign:
-        return applied
-    updated = update(evidence)
-    fits = [outcome for outcome in (applied, updated) if outcome is not None and not outcome.tampering]
-    return min(fits, key=lambda outcome: len(outcome.foreign), default=updated)
+class Hypotheses:
+    """How a write may have come about, each worked out when it is asked for."""
 
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self._tried: dict[str, Outcome | None] = {}
 
-def hypotheses(evidence: Evidence) -> Iterator[Outcome]:
-    """Both, whatever they leave over: an apply first, where it can be one."""
-    applied = apply(evidence)
-    if applied is not None:
-        yield applied
-    yield update(evidence)
+    @property
+    def applied(self) -> Outcome | None:
+        if "apply" not in self._tried:
+            self._tried["apply"] = apply(self.evidence)
+        return self._tried["apply"]
+
+    @property
+    def updated(self) -> Outcome:
+        if "update" not in self._tried:
+            self._tried["update"] = update(self.evidence)
+        return self._tried["update"]  # type: ignore[return-value]  # it always can have been an update
+
+    def best(self) -> Outcome:
+        """The one that leaves least over; an apply where both fit, an update where none does."""
+        moved = migration(self.evidence)
+        if moved is not None:
+            return _migrated(self.evidence, moved)
+        applied = self.applied
+        if applied is not None and not applied.tampering and not applied.foreign:
+            return applied
+        fits = [outcome for outcome in (applied, self.updated) if outcome is not None and not outcome.tampering]
+        return min(fits, key=lambda outcome: len(outcome.foreign), default=self.updated)
+
+    def each(self) -> Iterator[Outcome]:
+        """All of them, whatever they leave over."""
+        if self.applied is not None:
+            yield self.applied
+        yield self.updated
 
 
 def named(evidence: Evidence) -> Identity | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.admission.retrace import earlier_requests, shows_traces
 from webhook.admission.rewrite import Rewriting, can_rewrite, in_force, rewrite
-from webhook.admission.understand import understand
+from webhook.admission.understand import Understood, examine, understand
 from webhook.fields import Change, ManagedFields, Request, value_at
 from webhook.fields.values import same
 from webhook.policy.compiled import Event, Mode, Verdict
@@ -44,14 +44,19 @@ class Judgement:
         )
 
 
-def judge(policies: PolicySet, request: Request, phase: Phase, cap: Mode) -> Judgement:
-    """Judges a request. Raises FieldsError where its managedFields cannot be read."""
-    change = understand(request)
-    if rewriters(policies, request, cap) and shows_traces(change):
-        earlier = _retraced(policies, change, phase, cap)
+def judge(policies: PolicySet, request: Request, phase: Phase, cap: Mode, known: Judgement | None = None) -> Judgement:
+    """Judges a request. Raises FieldsError where its managedFields cannot be read.
+
+    `known` is a judgement that the request may be the outcome of: then that is the judgement, and nothing is left to do.
+    """
+    seen = examine(request)
+    if known is not None and _comes_of(seen, known):
+        return replace(known, came=request, unfinished=False)
+    if shows_traces(seen.change) and rewriters(policies, request, cap):
+        earlier = _retraced(policies, seen, phase, cap)
         if earlier is not None:
             return replace(earlier, came=request, unfinished=_unfinished(earlier.rewriting, request))
-    return _judged(policies, change, phase, cap)
+    return _judged(policies, seen.change, phase, cap)
 
 
 def rewriters(policies: PolicySet, request: Request, cap: Mode) -> bool:
@@ -69,9 +74,17 @@ def _unfinished(rewriting: Rewriting, came: Request) -> bool:
     return rewriting.changed and _differ(rewriting.obj, came.new)
 
 
-def _retraced(policies: PolicySet, change: Change, phase: Phase, cap: Mode) -> Judgement | None:
+def _comes_of(seen: Understood, known: Judgement) -> bool:
+    """Whether what is seen, taken back, is the known request: the policies would do the same to it again."""
+    return any(
+        (earlier := take_back(None)) is not None and earlier.request.new == known.change.request.new
+        for take_back in earlier_requests(seen)
+    )
+
+
+def _retraced(policies: PolicySet, seen: Understood, phase: Phase, cap: Mode) -> Judgement | None:
     """The request before our own rewrite, if one is seen in it: all that is undone must be done again by the policies."""
-    for take_back in earlier_requests(change):
+    for take_back in earlier_requests(seen):
         earlier = take_back(None)
         if earlier is None:
             continue
@@ -95,6 +108,8 @@ def _claims(obj: Mapping[str, Any]) -> ManagedFields:
 
 def _differ(wanted: Mapping[str, Any], came: Mapping[str, Any]) -> bool:
     """Times and order of claims apart, which a second look at a rewrite need not find again."""
+    if same(wanted, came):
+        return False
     names = (wanted.keys() | came.keys()) - {"metadata"}
     if any(not _is_same(wanted.get(name), came.get(name)) for name in names):
         return True

@@ -51,7 +51,7 @@ def mutated(policies: PolicySet, first: Judgement, cap: Mode) -> Rewritten | Non
         events |= {key_of(event): event for event in _done(judged)}
         patch = operations(request.new, judged.rewriting.obj)
         obj = _applied(request.new, patch, judged.rewriting.obj)
-        judged = judge(policies, replace(request, new=obj), "mutate", cap)
+        judged = judge(policies, replace(request, new=obj), "mutate", cap, known=judged)
         if judged.rewriting.blocked or refuses(judged, cap) or _heals(judged):
             raise DoubtfulPatch("what was rewritten would not pass")
     else:

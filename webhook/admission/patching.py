@@ -28,8 +28,27 @@ def applied(before: Mapping[str, Any], patch: tuple[Operation, ...]) -> dict[str
         for pointer in (operation["path"], operation.get("from")):
             if pointer is not None:
                 _open(opened, jsonpointer.JsonPointer(pointer).parts[:-1])
-    made: dict[str, Any] = jsonpatch.JsonPatch(list(patch)).apply(opened, in_place=True)
+    shared = [
+        {**operation, "value": _as_it_is(operation["value"])} if "value" in operation else operation
+        for operation in patch
+    ]
+    made: dict[str, Any] = jsonpatch.JsonPatch(shared).apply(opened, in_place=True)
     return made
+
+
+class _List(list[Any]):
+    def __deepcopy__(self, _: object) -> _List:
+        return self
+
+
+class _Dict(dict[str, Any]):
+    def __deepcopy__(self, _: object) -> _Dict:
+        return self
+
+
+def _as_it_is(value: Any) -> Any:
+    """A value that jsonpatch does not copy: nothing of it is changed, and a large object's claims are long."""
+    return _List(value) if isinstance(value, list) else _Dict(value) if isinstance(value, dict) else value
 
 
 def _open(whole: Any, steps: list[str]) -> None:

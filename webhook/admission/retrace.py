@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from webhook.admission.draft import Draft, item_prefixes
-from webhook.admission.hypotheses import Outcome, hypotheses
-from webhook.admission.understand import evidence_of, understand
+from webhook.admission.evidence import Evidence
+from webhook.admission.hypotheses import Outcome
+from webhook.admission.understand import Understood, change_under, examine
 from webhook.fields import ABSENT, Change, ClaimChange, FieldPath, FieldSet, Identity, ManagedFields, Request, value_at
 from webhook.fields.fieldset import EMPTY
 
@@ -53,30 +54,34 @@ class Earlier:
 
 def shows_traces(change: Change) -> bool:
     """Whether anything about a change could be a rewrite's doing."""
-    return bool(change.tampering or change.foreign) or bool(_pruned(change))
+    return bool(change.tampering or change.foreign) or bool(_pruned(change.request, change.changes, change.removed))
 
 
-def earlier_requests(change: Change) -> Iterator[Callable[[Mapping[Identity, Moved] | None], Earlier | None]]:
+def earlier_requests(seen: Understood) -> Iterator[Callable[[Mapping[Identity, Moved] | None], Earlier | None]]:
     """The ways to take a request back. Each is asked for all of it first, and then perhaps for a part only."""
-    request = change.request
-    if request.old is None:
-        yield partial(_uncreated, change)
+    if seen.hypotheses is None:
+        yield partial(_uncreated, seen.change)
         return
-    starts: list[tuple[Request, Change, dict[Identity, Moved], tuple[Steps, ...]]] = []
-    if pruned := _pruned(change):
-        starts.append(_unpruned(change, pruned))
-    starts.append((request, change, {}, ()))
-    for base, seen, moved, values in starts:
-        evidence = evidence_of(base)
-        for outcome in hypotheses(evidence):
-            undone = _undone(outcome, seen, evidence.holdings, evidence.differs)
-            if undone is not None and (undone or moved):
-                yield partial(_taken_back, seen, outcome, undone, moved, values)
+    evidence = seen.hypotheses.evidence
+    if pruned := _pruned(evidence.request, evidence.changes, evidence.comparison.removed):
+        base, moved, values = _unpruned(seen.change, pruned)
+        yield from _ways(base, moved, values)
+    yield from _ways(seen, {}, ())
 
 
-def _undone(
-    outcome: Outcome, seen: Change, holdings: Mapping[Identity, FieldSet], differs: Callable[[Steps], bool]
-) -> dict[Identity, Moved] | None:
+def _ways(
+    base: Understood, moved: Mapping[Identity, Moved], values: tuple[Steps, ...]
+) -> Iterator[Callable[[Mapping[Identity, Moved] | None], Earlier | None]]:
+    if base.hypotheses is None:
+        return
+    evidence = base.hypotheses.evidence
+    for outcome in base.hypotheses.each():
+        undone = _undone(outcome, evidence)
+        if undone is not None and (undone or moved):
+            yield partial(_taken_back, change_under(evidence, outcome), undone, moved, values)
+
+
+def _undone(outcome: Outcome, evidence: Evidence) -> dict[Identity, Moved] | None:
     """What to undo under a hypothesis, by claim; None where it cannot be.
 
     Of an edited claim, all that it lost while no value shows why: also what the server might have taken.
@@ -86,34 +91,32 @@ def _undone(
     for item in outcome.tampering:
         if item.version:
             return None
-        more = seen.changes[item.identity].lost - item.lost if item.lost else EMPTY
-        unseen = FieldSet.from_paths(path for path in more if not differs(path))
+        more = evidence.changes[item.identity].lost - item.lost if item.lost else EMPTY
+        unseen = FieldSet.from_paths(path for path in more if not evidence.differs(path))
         found[item.identity] = Moved(item.lost | unseen, item.gained)
     if outcome.foreign:
-        for identity, held in holdings.items():
+        for identity, held in evidence.holdings.items():
             if identity != me and (theirs := held & outcome.foreign):
                 before = found.get(identity, Moved())
                 found[identity] = Moved(before.back, before.away | theirs)
-    if me is None and any(differs(path) for item in found.values() for path in item.away):
+    if me is None and any(evidence.differs(path) for item in found.values() for path in item.away):
         return None
     return found
 
 
 def _taken_back(
     seen: Change,
-    outcome: Outcome,
     undone: Mapping[Identity, Moved],
     before: Mapping[Identity, Moved],
     values: tuple[Steps, ...],
     only: Mapping[Identity, Moved] | None,
 ) -> Earlier | None:
     parts = undone if only is None else {name: only[name] for name in undone if name in only}
-    draft, me = Draft(seen), outcome.requester.identity
+    draft, me = Draft(seen), seen.requester.identity
     given = EMPTY
-    evidence = seen.request
     for identity, item in parts.items():
         draft.hold(identity, (draft.claim(identity) - item.away) | item.back)
-        given = given | FieldSet.from_paths(path for path in item.away if _differs(evidence, path))
+        given = given | FieldSet.from_paths(path for path in item.away if _differs(seen.request, path))
     if given and me is not None:
         draft.hold(me, draft.claim(me) | given)
     return Earlier(replace(seen.request, new=draft.rewritten()), {**before, **parts}, values)
@@ -136,23 +139,18 @@ def _uncreated(change: Change, only: Mapping[Identity, Moved] | None) -> Earlier
     return Earlier(replace(change.request, new=draft.rewritten()), moved)
 
 
-def _pruned(change: Change) -> dict[Identity, FieldSet]:
+def _pruned(request: Request, changes: Mapping[Identity, ClaimChange], removed: FieldSet) -> dict[Identity, FieldSet]:
     """By claim: what it lost of values that went while the applier dropped them. An apply leaves what others claim."""
-    request = change.request
-    if request.field_manager is None or request.old is None or not change.removed:
+    if request.field_manager is None or request.old is None or not removed:
         return {}
-    own = change.changes.get(Identity(request.field_manager, "Apply", request.subresource))
+    own = changes.get(Identity(request.field_manager, "Apply", request.subresource))
     if own is None or not own.lost:
         return {}
-    found = {}
-    for identity, moved in change.changes.items():
-        if identity != own.identity and moved.lost and _went(change, own, moved):
-            found[identity] = FieldSet.from_paths(path for path in moved.lost if _is_gone(request, path))
-    return found
-
-
-def _went(change: Change, own: ClaimChange, moved: ClaimChange) -> bool:
-    return any(_is_gone(change.request, path) for path in moved.lost & own.lost)
+    return {
+        identity: FieldSet.from_paths(path for path in moved.lost if _is_gone(request, path))
+        for identity, moved in changes.items()
+        if identity != own.identity and any(_is_gone(request, path) for path in moved.lost & own.lost)
+    }
 
 
 def _is_gone(request: Request, path: FieldPath) -> bool:
@@ -161,7 +159,7 @@ def _is_gone(request: Request, path: FieldPath) -> bool:
 
 def _unpruned(
     change: Change, pruned: Mapping[Identity, FieldSet]
-) -> tuple[Request, Change, dict[Identity, Moved], tuple[Steps, ...]]:
+) -> tuple[Understood, dict[Identity, Moved], tuple[Steps, ...]]:
     """The request with the values back that only leftovers kept, and with their claims on them."""
     draft = Draft(change)
     values: dict[Steps, None] = {}
@@ -177,5 +175,5 @@ def _unpruned(
         within = any(path[: len(region)] == region and len(path) > len(region) for region in values)
         if within and not any(path in lost or lost.has_prefix(path) for lost in pruned.values()):
             draft.remove(path)
-    request = replace(change.request, new=draft.rewritten())
-    return request, understand(request), {name: Moved(back=lost) for name, lost in pruned.items()}, tuple(values)
+    earlier = examine(replace(change.request, new=draft.rewritten()))
+    return earlier, {name: Moved(back=lost) for name, lost in pruned.items()}, tuple(values)

@@ -11,9 +11,28 @@ from collections.abc import Mapping
 
 from webhook.admission.creation import understand_creation
 from webhook.admission.evidence import Evidence
-from webhook.admission.hypotheses import Outcome, best, named
+from webhook.admission.hypotheses import Hypotheses, Outcome, named
 from webhook.fields import Change, ClaimChange, FieldSet, Identity, ManagedFields, Request, Requester, compare
 from webhook.fields.fieldset import EMPTY
+
+
+class Understood:
+    """What a write did, and how else it may have come about: each worked out when it is asked for."""
+
+    def __init__(self, hypotheses: Hypotheses | None, creation: Change | None = None) -> None:
+        self.hypotheses = hypotheses  # a creation has none
+        self._change = creation
+
+    @property
+    def change(self) -> Change:
+        """By the hypothesis that fits best."""
+        if self._change is None:
+            assert self.hypotheses is not None  # noqa: S101 (a creation comes with its change)
+            evidence = self.hypotheses.evidence
+            nothing = not (evidence.changes or evidence.altered or evidence.comparison)
+            outcome = Outcome(Requester(named(evidence))) if nothing else self.hypotheses.best()
+            self._change = change_under(evidence, outcome)
+        return self._change
 
 
 def understand(request: Request) -> Change:
@@ -21,30 +40,23 @@ def understand(request: Request) -> Change:
 
     The rules are the server's: `merge.Updater` of structured-merge-diff and `managedfields` of apimachinery.
     """
+    return examine(request).change
+
+
+def examine(request: Request) -> Understood:
+    """The same, with the ways in which it may have come about."""
     old_claims = ManagedFields.parse(_managed_fields(request.old))
     new_claims = ManagedFields.parse(_managed_fields(request.new), like=old_claims)
     if request.old is None:
-        return understand_creation(request, new_claims)
-    evidence = _evidence(request, old_claims, new_claims)
-    if not (evidence.changes or evidence.altered or evidence.comparison):
-        return _change(evidence, Outcome(Requester(named(evidence))))
-    return _change(evidence, best(evidence))
-
-
-def evidence_of(request: Request) -> Evidence:
-    """What the review of an update shows, before any hypothesis. Raises FieldsError."""
-    old_claims = ManagedFields.parse(_managed_fields(request.old))
-    return _evidence(request, old_claims, ManagedFields.parse(_managed_fields(request.new), like=old_claims))
-
-
-def _evidence(request: Request, old_claims: ManagedFields, new_claims: ManagedFields) -> Evidence:
-    old = request.old if request.old is not None else {}
+        return Understood(None, understand_creation(request, new_claims))
     status = request.subresource == "status" or _counts_status(request, old_claims, new_claims)
-    comparison = compare(old, request.new, (new_claims, old_claims), status=status)
-    return Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
+    comparison = compare(request.old, request.new, (new_claims, old_claims), status=status)
+    evidence = Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
+    return Understood(Hypotheses(evidence))
 
 
-def _change(evidence: Evidence, outcome: Outcome) -> Change:
+def change_under(evidence: Evidence, outcome: Outcome) -> Change:
+    """A change as one hypothesis has it."""
     comparison = evidence.comparison
     return Change(
         request=evidence.request,

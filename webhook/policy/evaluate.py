@@ -61,7 +61,9 @@ def _judge(policy: Policy, facts: Facts, phase: Phase) -> Iterator[Event]:
                 yield from writers(policy, rule, facts)
             case IntegrityRule():
                 yield from integrity(policy, rule, facts)
-            case RenameRule():
+            case RenameRule() if (
+                not request.subresource
+            ):  # elsewhere claims are shown in part, or not taken from bodies
                 yield from renames(policy, rule, facts)
 
 
@@ -73,10 +75,9 @@ def _is_for(rule: Rule, policy: Policy, request: Request, phase: Phase) -> bool:
 
 
 def _is_of(phase: Phase, policy: Policy, rule: Rule) -> bool:
-    """A Scale shows parts of claims only, so none is renamed there."""
     if phase == "validate":
         return not needs_claims(policy, rule)
-    return not isinstance(rule, RenameRule) and (needs_claims(policy, rule) or rewrites(rule))
+    return needs_claims(policy, rule) or rewrites(rule)
 
 
 def needs_claims(policy: Policy, rule: Rule) -> bool:
