@@ -15,9 +15,9 @@ from webhook.fields import (
     ManagedFields,
     Request,
     trie,
-    value_at,
 )
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.lookup import Values
 from webhook.fields.values import NEVER_CLAIMED, NEVER_CLAIMED_METADATA, same
 
 LAST_APPLIED = ("f:metadata", "f:annotations", "f:kubectl.kubernetes.io/last-applied-configuration")
@@ -46,8 +46,11 @@ class Evidence:
     changes: Mapping[Identity, ClaimChange]
     holdings: dict[Identity, FieldSet] = field(init=False)  # by claim: what it holds of what was written
     altered: tuple[Identity, ...] = field(init=False)  # Apply claims whose apiVersion changed
+    _old: Values = field(init=False, repr=False)
+    _new: Values = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        self._old, self._new = Values(self.request.old), Values(self.request.new)
         self.holdings = dict(self._holdings())
         self.altered = tuple(
             identity
@@ -79,10 +82,10 @@ class Evidence:
         return path[0] == "f:metadata" and path[1:2] != ("f:annotations",)
 
     def old_value(self, path: tuple[str, ...]) -> object:
-        return value_at(self.request.old, path)
+        return self._old.at(path)
 
     def new_value(self, path: tuple[str, ...]) -> object:
-        return value_at(self.request.new, path)
+        return self._new.at(path)
 
     def absent(self, path: tuple[str, ...]) -> bool:
         """Whether neither object has the path."""
