@@ -32,6 +32,7 @@ def restore(draft: Draft, change: Change, paths: FieldSet) -> FieldSet:
     for path in paths.leaves():
         if path in change.reordered:
             draft.put_in_order(path, _names(change, path))
+            draft.restored = draft.restored | FieldSet.from_paths([path])
             continue
         region = _region(draft, change, path)
         hidden = hidden or (_is_hidden(draft, region) and _in_another_version(change, path))
@@ -42,9 +43,11 @@ def restore(draft: Draft, change: Change, paths: FieldSet) -> FieldSet:
     for path in paths - paths.leaves():
         for identity in draft.identities():
             draft.membership_as_before(identity, path)
+    done = FieldSet.from_paths(regions)
+    draft.restored = draft.restored | done
     if not _wholly_restored(draft, change) and hidden:
         raise CannotRewrite("a claim on it is in another API version, which the objects at hand do not show")
-    return FieldSet.from_paths(regions)
+    return done
 
 
 def _region(draft: Draft, change: Change, path: FieldPath) -> Steps:
@@ -79,7 +82,8 @@ def _restore_at(draft: Draft, change: Change, region: Steps) -> None:
 
 def _wholly_restored(draft: Draft, change: Change) -> bool:
     """Whether nothing is left of the request; then claims are as they were too, whatever the server folded for it."""
-    if not _same_values(draft, change):
+    differing = change.written | change.removed | change.reordered
+    if differing.recursive_difference(draft.restored):
         return False
     requester = change.requester.identity
     for identity, moved in change.changes.items():
@@ -89,19 +93,6 @@ def _wholly_restored(draft: Draft, change: Change) -> bool:
             return False
     draft.claims_as_before()
     return True
-
-
-def _same_values(draft: Draft, change: Change) -> bool:
-    """Whether all values are as before; a write of the main resource does not reach `status`."""
-    left_out = {"metadata"} if change.request.subresource else {"metadata", "status"}
-    for name in (draft.old.keys() | draft.values.keys()) - left_out:
-        if not same(draft.old.get(name, ABSENT), draft.values.get(name, ABSENT)):
-            return False
-    was, now = ({**(obj.get("metadata") or {})} for obj in (draft.old, draft.values))
-    for name in ("managedFields", "generation", "resourceVersion"):
-        was.pop(name, None)
-        now.pop(name, None)
-    return same(was, now)
 
 
 def _is_hidden(draft: Draft, region: Steps) -> bool:

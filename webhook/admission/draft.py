@@ -22,6 +22,7 @@ class Draft:
         self.old: Mapping[str, Any] = request.old if request.old is not None else {}
         self.came: Mapping[str, Any] = request.new
         self.values: Mapping[str, Any] = request.new
+        self.restored = EMPTY  # the paths at and below which all is as it was
         self._change = change
         self._edited: dict[Identity, FieldSet] = {}
         self._times: dict[Identity, str] = {}

@@ -86,8 +86,33 @@ def _values(was: Any, now: Any, path: str) -> Iterator[Operation]:
     elif same(was, now):
         return
     elif isinstance(was, list) and isinstance(now, list):
+        yield from _items(was, now, path)
+    else:
+        yield {"op": "replace", "path": path, "value": now}
+
+
+def _items(was: list[Any], now: list[Any], path: str) -> Iterator[Operation]:
+    """Items that came, went, or changed in their places; anything else is jsonpatch's to find the least for."""
+    shorter = min(len(was), len(now))
+    start = next((at for at in range(shorter) if not _is_same(was[at], now[at])), shorter)
+    end = next((at for at in range(shorter - start) if not _is_same(was[-1 - at], now[-1 - at])), shorter - start)
+    gone, come = was[start : len(was) - end], now[start : len(now) - end]
+    if len(gone) == len(come) == len(was) - start - end and all(map(_alike, gone, come)):
+        for at, (one, other) in enumerate(zip(gone, come, strict=True), start):
+            yield from _values(one, other, f"{path}/{at}")
+    elif gone and come:
         for operation in jsonpatch.make_patch(was, now):
             moved = {"from": path + operation["from"]} if "from" in operation else {}
             yield {**operation, "path": path + operation["path"], **moved}
     else:
-        yield {"op": "replace", "path": path, "value": now}
+        yield from ({"op": "remove", "path": f"{path}/{start}"} for _ in gone)
+        yield from ({"op": "add", "path": f"{path}/{at}", "value": item} for at, item in enumerate(come, start))
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    return one is other or same(one, other)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether one item looks like another state of the other: maps with the same name, or with none."""
+    return isinstance(one, dict) and isinstance(other, dict) and one.get("name") == other.get("name")

@@ -69,6 +69,8 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
         try:
             decided = decided | _done(draft, change, event._replace(fields=left))
             done.append(event)
+            if draft.wholly_restored:
+                break
         except CannotRewrite as why:
             blocked[key_of(event)] = str(why)
         except Ambiguous as why:
