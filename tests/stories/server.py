@@ -17,6 +17,7 @@ from webhook.policy import load
 from webhook.sandbox import Registration, Sandbox
 from webhook.sandbox.apiserver import free_port
 from webhook.sandbox.beside import rules_of
+from webhook.sandbox.registration import PHASES, Phase
 
 _numbers = itertools.count(1)
 _SERVE = (sys.executable, "-P", "-c", "from webhook.cli.serve import serve; serve(prog_name='fieldwarden serve')")
@@ -62,6 +63,7 @@ class Server:
         rules: Sequence[dict[str, Any]] | None = None,
         conditions: Sequence[dict[str, Any]] = (),
         reinvocation: Literal["IfNeeded", "Never"] = "IfNeeded",
+        phases: Sequence[Phase] = PHASES,
     ) -> None:
         """Have the API server ask it, about what its policies name if no rules are given. Fails closed."""
         if rules is None:
@@ -71,7 +73,7 @@ class Server:
         ca = (self.folder / "tls" / "ca.crt").read_bytes()
         url = f"https://127.0.0.1:{self.port}"
         wanted = Registration(url, ca, rules, timeout=15, reinvocation=reinvocation, match_conditions=conditions)
-        self.sandbox.register(wanted)
+        self.sandbox.register(wanted, phases)
 
     def mark(self) -> int:
         """Where the log ends now."""

@@ -60,9 +60,9 @@ class Answer:
         assert self.ok, self.told
         assert (self.rewritten, self.refused, self.found) == (list(events), [], list(recorded)), self.told
         for event in events:
-            _, rule, *paths = event.split(" ")
+            kind, rule, *paths = event.split(" ")
             assert f"[{rule}] " in self.told
-            assert all(path in self.told for path in paths[:5]), self.told
+            assert kind == "tamper" or all(path in self.told for path in paths[:5]), self.told
         return self
 
     def denied(self, *events: str) -> Self:
@@ -157,7 +157,6 @@ class Story:
             try:
                 call(self.clients[user])
             except client.ApiException as error:
-                assert error.status == 403, error
                 status = json.loads(error.body or "{}")
                 return _Said(False, str(status["message"]), _causes(status))
             return _Said(True)
