@@ -100,11 +100,13 @@ def web(sandbox: Sandbox, namespace: str, shipped: Server) -> Story:
 
 LABELS = "gitops-owns-labels/labels-and-annotations"
 FROM_GIT = "guard-everything-flux-applies/from-git"
+GLASS = "break-glass/everyone-else"
+RENAMED = "one-name-for-kubectl/by-hand"
 
 REFUSED = {
-    "label deployment web team=mine --overwrite": {LABELS, FROM_GIT},
-    "label deployment web team-": {LABELS, FROM_GIT},
-    "set image deployment web c=nginx:2": {FROM_GIT},
+    "label deployment web team=mine --overwrite": {LABELS, FROM_GIT, GLASS},
+    "label deployment web team-": {LABELS, FROM_GIT, GLASS},
+    "set image deployment web c=nginx:2": {FROM_GIT, GLASS},
     "label deployment web tier=front --field-manager=my-script": {"known-managers-only/known"},
     "label deployment web tier=front --field-manager=kustomize-controller": {"writers-are-who-they-say/flux"},
     """patch deployment web --type=merge -p '{"metadata":{"managedFields":[{}]}}'""": {
@@ -122,21 +124,25 @@ def test_refused(web: Story, command: str) -> None:
 
 @pytest.mark.parametrize("command", ["label deployment web tier=front", "rollout restart deployment web"])
 def test_passed(web: Story, command: str) -> None:
-    assert web.kubectl(command).allowed().stored
+    answer = web.kubectl(command)
+    assert answer.ok and answer.stored
+    assert (answer.refused, answer.found, rules(answer.rewritten)) == ([], [], {RENAMED})
 
 
 def test_client_side_apply_of_an_image(web: Story) -> None:
     web.git["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:2"
     answer = web.kubectl("apply -f -", stdin=json.dumps(web.git))
     answer.denied(*answer.refused)
-    assert rules(answer.refused) == {FROM_GIT, "no-client-side-apply-on-gitops/no-client-side-apply"}
+    assert rules(answer.refused) == {FROM_GIT, GLASS, "no-client-side-apply-on-gitops/no-client-side-apply"}
 
 
-def test_people_on_call_are_recorded(web: Story) -> None:
+def test_people_on_call_are_recorded_and_ownership_returns(web: Story) -> None:
     answer = web.kubectl("set image deployment web c=nginx:2", user="oncall")
     assert answer.ok
     assert (answer.refused, rules(answer.found)) == ([], {"guard-everything-flux-applies/break-glass"})
+    assert "break-glass/oncall" in rules(answer.rewritten)
     assert web.value('.spec.template.spec.containers[name="c"].image') == "nginx:2"
+    assert web.owners('.spec.template.spec.containers[name="c"].image') == ["kustomize-controller (Apply)"]
 
 
 def test_where_an_autoscaler_has_scaled_nobody_else_does(web: Story) -> None:
@@ -149,7 +155,8 @@ def test_where_an_autoscaler_has_scaled_nobody_else_does(web: Story) -> None:
     answer = web.kubectl("scale deployment web --replicas=1")
     assert rules(answer.refused) == {"autoscaler-owns-replicas/replicas"}
     answer = web.flux()  # Git still says two
-    assert rules(answer.refused) == {"autoscaler-owns-replicas/replicas"}
+    assert (answer.ok, rules(answer.rewritten)) == (True, {"autoscaler-owns-replicas/from-git"})
+    assert (web.value(".spec.replicas"), web.owners(".spec.replicas")) == (5, ["kube-controller-manager (Update, scale)"])
     del web.git["spec"]["replicas"]
     web.flux().allowed()
     assert web.value(".spec.replicas") == 5

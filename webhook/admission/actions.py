@@ -81,7 +81,10 @@ def _restore_at(draft: Draft, change: Change, region: Steps) -> None:
 
 
 def _wholly_restored(draft: Draft, change: Change) -> bool:
-    """Whether nothing is left of the request; then claims are as they were too, whatever the server folded for it."""
+    """Whether nothing is left of the request; then claims are as they were too, whatever the server folded for it.
+
+    It drops them all where an object does not fit its schema, which it finds out only after the mutating calls.
+    """
     differing = change.written | change.removed | change.reordered
     if differing.recursive_difference(draft.restored):
         return False
@@ -89,7 +92,7 @@ def _wholly_restored(draft: Draft, change: Change) -> bool:
     for identity, moved in change.changes.items():
         before = moved.old.fields if moved.old is not None else EMPTY
         explained = identity != requester and identity in change.explained
-        if not explained and draft.claim(identity) != before:
+        if change.new_claims and not explained and draft.claim(identity) != before:
             return False
     draft.claims_as_before()
     return True
@@ -176,17 +179,17 @@ def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
     server would refuse the half that is left.
     """
     (leftover,) = event.claims
-    owners = [identity for identity in draft.identities() if rule.owning.mean_claim(identity)]
-    frames = {path[:length]: None for path in event.fields for length in range(2, len(path))}
+    owners = [draft.claim(identity) for identity in draft.identities() if rule.owning.mean_claim(identity)]
+    frames = {path[:length] for path in event.fields for length in range(2, len(path))}
     items = [
         path
         for frame in frames
-        if frame[-1][:2] == "k:" and any(frame in draft.claim(owner) for owner in owners)
+        if frame[-1][:2] == "k:" and any(frame in owner for owner in owners)
         for path in (frame, *((*frame, f"f:{name}") for name in key_names(frame[-1])))
     ]
     kept = draft.claim(leftover) - (event.fields | FieldSet.from_paths(items))
     for frame in sorted(frames, key=len, reverse=True):
-        if frame[-1][:2] == "f:" and kept.is_leaf(frame) and any(draft.reaches(owner, frame) for owner in owners):
+        if frame[-1][:2] == "f:" and kept.is_leaf(frame) and any(owner.has_prefix(frame) for owner in owners):
             kept = kept - FieldSet.from_paths([frame])
     draft.hold(leftover, kept)
     return event.fields

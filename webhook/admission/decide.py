@@ -13,7 +13,7 @@ from webhook.admission.mutate import mutated, refuses
 from webhook.admission.patching import Operation
 from webhook.admission.review import BadCall, Review
 from webhook.admission.rewrite import can_rewrite, in_force, key_of
-from webhook.fields import Change, FieldsError, ManagedFields, Request
+from webhook.fields import Change, Claim, FieldPath, FieldsError, ManagedFields, Request
 from webhook.fields.errors import TooDeep
 from webhook.policy.compiled import Action, Event, Mode, RenameRule
 from webhook.policy.evaluate import Phase, needs_claims
@@ -114,10 +114,23 @@ def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tup
         return (Ownership("", (event.owner,), tuple(str(claim._replace(manager=rule.to)) for claim in event.claims)),)
     if not event.fields:
         return (Ownership("", (event.owner,), (event.owner,)),)  # an API version was altered
+    rows = islice(zip(event.paths, event.fields, strict=False), MAX_OWNERSHIP)
+    seats = ((text, _seat(path, (*before.claims(), *after.claims()))) for text, path in rows)
     return tuple(
-        Ownership(text, tuple(map(str, before.holders(path))), tuple(map(str, after.holders(path))))
-        for text, path in islice(zip(event.paths, event.fields, strict=False), MAX_OWNERSHIP)
+        Ownership(text, tuple(map(str, before.holders(seat))), tuple(map(str, after.holders(seat))))
+        for text, seat in seats
     )
+
+
+def _seat(path: FieldPath, claims: tuple[Claim, ...]) -> tuple[str, ...]:
+    """Where claims on a path stand: at the atomic value around it, where it is a part of one."""
+    if any(claim.holds(path) for claim in claims):
+        return path
+    for length in range(2, len(path)):
+        around = [claim for claim in claims if claim.reaches(path[:length])]
+        if around and all(claim.holds_leaf(path[:length]) for claim in around):
+            return path[:length]
+    return path
 
 
 def _decision(told: list[_Told], change: Change, patch: tuple[Operation, ...] = ()) -> Decision:

@@ -93,8 +93,14 @@ class Evidence:
 
     def differs(self, path: tuple[str, ...]) -> bool:
         """Whether the value at a path was added, modified or removed. JSON tells true from 1, Python does not."""
-        if _is_compared(path) and not any(trie.meets(paths.root, path) for paths in self.comparison):
-            return False  # nothing differs at, above or below it
+        if _is_compared(path):
+            written, removed, reordered = self.comparison
+            if not (
+                (written and trie.meets(written.root, path))
+                or (removed and trie.meets(removed.root, path))
+                or (reordered and trie.meets(reordered.root, path))
+            ):
+                return False  # nothing differs at, above or below it
         if path in self.comparison.written or path in self.comparison.removed:
             return True
         old, new = self.old_value(path), self.new_value(path)

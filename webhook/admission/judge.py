@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from webhook.admission.retrace import earlier_requests, shows_traces
@@ -16,7 +17,7 @@ from webhook.policy.evaluate import Phase, evaluate
 from webhook.policy.policyset import PolicySet
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Judgement:
     """A request judged as it was before our own rewrite, and the object that the policies in force make of it."""
 
@@ -24,7 +25,16 @@ class Judgement:
     change: Change
     verdict: Verdict
     rewriting: Rewriting
-    unfinished: bool  # whether the policies want another object than the one that came
+
+    @property
+    def is_retraced(self) -> bool:
+        """Whether what came was a rewrite of what is judged."""
+        return self.came is not self.change.request
+
+    @cached_property
+    def unfinished(self) -> bool:
+        """Whether the policies want another object than the one that came."""
+        return self.rewriting.changed and _differ(self.rewriting.obj, self.came.new)
 
     def landed(self, event: Event) -> bool:
         """Whether what an event asks for is there already, in what came."""
@@ -32,7 +42,7 @@ class Judgement:
             return False
         if not self.unfinished:
             return True
-        if event.kind == "tamper":
+        if event.kind == "tamper" or not self.is_retraced:
             return False
         wanted, found = self.rewriting.claims(), _claims(self.came.new)
         if event.kind == "rename":
@@ -51,11 +61,11 @@ def judge(policies: PolicySet, request: Request, phase: Phase, cap: Mode, known:
     """
     seen = examine(request)
     if known is not None and _comes_of(seen, known):
-        return replace(known, came=request, unfinished=False)
+        return replace(known, came=request)
     if shows_traces(seen.change) and rewriters(policies, request, cap):
         earlier = _retraced(policies, seen, phase, cap)
         if earlier is not None:
-            return replace(earlier, came=request, unfinished=_unfinished(earlier.rewriting, request))
+            return replace(earlier, came=request)
     return _judged(policies, seen.change, phase, cap)
 
 
@@ -66,12 +76,7 @@ def rewriters(policies: PolicySet, request: Request, cap: Mode) -> bool:
 
 def _judged(policies: PolicySet, change: Change, phase: Phase, cap: Mode) -> Judgement:
     verdict = evaluate(policies, change, phase)
-    rewriting = rewrite(change, verdict, cap)
-    return Judgement(change.request, change, verdict, rewriting, _unfinished(rewriting, change.request))
-
-
-def _unfinished(rewriting: Rewriting, came: Request) -> bool:
-    return rewriting.changed and _differ(rewriting.obj, came.new)
+    return Judgement(change.request, change, verdict, rewrite(change, verdict, cap))
 
 
 def _comes_of(seen: Understood, known: Judgement) -> bool:

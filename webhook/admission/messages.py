@@ -53,7 +53,7 @@ def _done(event: Event) -> str:
         case Action.PRUNE:
             return f"pruned {paths}: dropped by {event.owner}, {event.note}"
         case Action.RENAME:
-            return f"renamed {event.owner}, {event.note}"
+            return f"renamed {event.owner} {event.note.replace('to be called', 'to')}"
     return ""
 
 

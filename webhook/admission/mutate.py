@@ -46,10 +46,13 @@ def mutated(policies: PolicySet, first: Judgement, cap: Mode) -> Rewritten | Non
     if judged.rewriting.blocked or refuses(judged, cap):
         return None
     for _ in range(MAX_PASSES):
-        if not judged.unfinished:
+        if judged.is_retraced and not judged.unfinished:
             break
+        proposed = operations(request.new, judged.rewriting.obj)
+        if proposed == patch:
+            break
+        patch = proposed
         events |= {key_of(event): event for event in _done(judged)}
-        patch = operations(request.new, judged.rewriting.obj)
         obj = _applied(request.new, patch, judged.rewriting.obj)
         judged = judge(policies, replace(request, new=obj), "mutate", cap, known=judged)
         if judged.rewriting.blocked or refuses(judged, cap) or _heals(judged):
@@ -72,7 +75,7 @@ def _heals(judged: Judgement) -> bool:
 
 
 def _done(judged: Judgement) -> Iterator[Event]:
-    return (event for event in judged.rewriting.done if not judged.landed(event))
+    return (event for event in judged.rewriting.done if not (judged.is_retraced and judged.landed(event)))
 
 
 def _applied(before: Mapping[str, Any], patch: tuple[Operation, ...], wanted: Mapping[str, Any]) -> Mapping[str, Any]:

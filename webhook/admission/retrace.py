@@ -16,7 +16,18 @@ from webhook.admission.draft import Draft, item_prefixes
 from webhook.admission.evidence import Evidence
 from webhook.admission.hypotheses import Outcome
 from webhook.admission.understand import Understood, change_under, examine
-from webhook.fields import ABSENT, Change, ClaimChange, FieldPath, FieldSet, Identity, ManagedFields, Request, value_at
+from webhook.fields import (
+    ABSENT,
+    Change,
+    Claim,
+    ClaimChange,
+    FieldPath,
+    FieldSet,
+    Identity,
+    ManagedFields,
+    Request,
+    value_at,
+)
 from webhook.fields.fieldset import EMPTY
 
 Steps = tuple[str, ...]
@@ -54,7 +65,9 @@ class Earlier:
 
 def shows_traces(change: Change) -> bool:
     """Whether anything about a change could be a rewrite's doing."""
-    return bool(change.tampering or change.foreign) or bool(_pruned(change.request, change.changes, change.removed))
+    return bool(change.tampering or change.foreign) or bool(
+        _pruned(change.request, change.changes, change.removed, change.written)
+    )
 
 
 def earlier_requests(seen: Understood) -> Iterator[Callable[[Mapping[Identity, Moved] | None], Earlier | None]]:
@@ -63,7 +76,7 @@ def earlier_requests(seen: Understood) -> Iterator[Callable[[Mapping[Identity, M
         yield partial(_uncreated, seen.change)
         return
     evidence = seen.hypotheses.evidence
-    if pruned := _pruned(evidence.request, evidence.changes, evidence.comparison.removed):
+    if pruned := _pruned(evidence.request, evidence.changes, evidence.comparison.removed, evidence.comparison.written):
         base, moved, values = _unpruned(seen.change, pruned)
         yield from _ways(base, moved, values)
     yield from _ways(seen, {}, ())
@@ -78,34 +91,54 @@ def _ways(
     for outcome in base.hypotheses.each():
         undone = _undone(outcome, evidence)
         if undone is not None and (undone or moved):
-            yield partial(_taken_back, change_under(evidence, outcome), undone, moved, values)
+            yield partial(_taken_back, change_under(evidence, outcome), evidence, undone, moved, values)
 
 
 def _undone(outcome: Outcome, evidence: Evidence) -> dict[Identity, Moved] | None:
     """What to undo under a hypothesis, by claim; None where it cannot be.
 
-    Of an edited claim, all that it lost while no value shows why: also what the server might have taken.
+    Beside an edited claim, also what others lost while no value shows why: the server may have taken it, or a rewrite.
     """
     me = outcome.requester.identity
-    found: dict[Identity, Moved] = {}
-    for item in outcome.tampering:
-        if item.version:
-            return None
-        more = evidence.changes[item.identity].lost - item.lost if item.lost else EMPTY
-        unseen = FieldSet.from_paths(path for path in more if not evidence.differs(path))
-        found[item.identity] = Moved(item.lost | unseen, item.gained)
+    if any(item.version for item in outcome.tampering):
+        return None
+    found = {item.identity: Moved(item.lost, item.gained) for item in outcome.tampering}
+    if found:
+        for identity, change in evidence.changes.items():
+            if identity != me and change.lost and "ancient-changes" not in outcome.explained.get(identity, ()):
+                before = found.get(identity, Moved())
+                unseen = FieldSet.from_paths(path for path in change.lost - before.back if not evidence.differs(path))
+                if unseen:
+                    found[identity] = before._replace(back=before.back | unseen)
     if outcome.foreign:
         for identity, held in evidence.holdings.items():
             if identity != me and (theirs := held & outcome.foreign):
-                before = found.get(identity, Moved())
-                found[identity] = Moved(before.back, before.away | theirs)
-    if me is None and any(evidence.differs(path) for item in found.values() for path in item.away):
+                before, claim = found.get(identity, Moved()), evidence.new_claims[identity]
+                own = FieldSet.from_paths(_as_claimed(claim, path) for path in theirs)
+                found[identity] = before._replace(away=before.away | own)
+    given = _given(found, evidence)
+    if given and me is None:
         return None
-    return found
+    return {identity: item._replace(back=item.back.recursive_difference(given)) for identity, item in found.items()}
+
+
+def _as_claimed(claim: Claim, path: FieldPath) -> Steps:
+    """A path, or the atomic value around it that a claim holds in its place."""
+    return next((path[:length] for length in range(2, len(path)) if claim.holds_leaf(path[:length])), path)
+
+
+def _given(undone: Mapping[Identity, Moved], evidence: Evidence) -> FieldSet:
+    """What the writer must have claimed, as it was taken from him; the server took it from everybody else."""
+    return FieldSet.from_paths(path for item in undone.values() for path in item.away if _wrote(evidence, path))
+
+
+def _wrote(evidence: Evidence, path: FieldPath) -> bool:
+    return evidence.wrote(path) or evidence.came(path)
 
 
 def _taken_back(
     seen: Change,
+    evidence: Evidence,
     undone: Mapping[Identity, Moved],
     before: Mapping[Identity, Moved],
     values: tuple[Steps, ...],
@@ -113,17 +146,12 @@ def _taken_back(
 ) -> Earlier | None:
     parts = undone if only is None else {name: only[name] for name in undone if name in only}
     draft, me = Draft(seen), seen.requester.identity
-    given = EMPTY
+    given = _given(parts, evidence)
     for identity, item in parts.items():
         draft.hold(identity, (draft.claim(identity) - item.away) | item.back)
-        given = given | FieldSet.from_paths(path for path in item.away if _differs(seen.request, path))
     if given and me is not None:
         draft.hold(me, draft.claim(me) | given)
     return Earlier(replace(seen.request, new=draft.rewritten()), {**before, **parts}, values)
-
-
-def _differs(request: Request, path: FieldPath) -> bool:
-    return bool(value_at(request.old, path) != value_at(request.new, path))
 
 
 def _uncreated(change: Change, only: Mapping[Identity, Moved] | None) -> Earlier | None:
@@ -139,18 +167,23 @@ def _uncreated(change: Change, only: Mapping[Identity, Moved] | None) -> Earlier
     return Earlier(replace(change.request, new=draft.rewritten()), moved)
 
 
-def _pruned(request: Request, changes: Mapping[Identity, ClaimChange], removed: FieldSet) -> dict[Identity, FieldSet]:
+def _pruned(
+    request: Request, changes: Mapping[Identity, ClaimChange], removed: FieldSet, written: FieldSet
+) -> dict[Identity, FieldSet]:
     """By claim: what it lost of values that went while the applier dropped them. An apply leaves what others claim."""
     if request.field_manager is None or request.old is None or not removed:
         return {}
     own = changes.get(Identity(request.field_manager, "Apply", request.subresource))
     if own is None or not own.lost:
         return {}
-    return {
-        identity: FieldSet.from_paths(path for path in moved.lost if _is_gone(request, path))
-        for identity, moved in changes.items()
-        if identity != own.identity and any(_is_gone(request, path) for path in moved.lost & own.lost)
-    }
+    found = {}
+    for identity, moved in changes.items():
+        if identity != own.identity and moved.lost:
+            gone = moved.lost.recursive_difference(written)  # what became another value is not gone
+            gone = FieldSet.from_paths(path for path in gone if _is_gone(request, path))
+            if gone & own.lost:
+                found[identity] = gone
+    return found
 
 
 def _is_gone(request: Request, path: FieldPath) -> bool:
