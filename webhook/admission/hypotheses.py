@@ -18,6 +18,7 @@ from webhook.fields import (
     FieldSet,
     Identity,
     Migration,
+    Request,
     Requester,
     Tampering,
 )
@@ -137,7 +138,7 @@ def update(evidence: Evidence) -> Outcome:
     explained: Explained = {}
     tampering = list(_altered(evidence, None))
     changes = dict(evidence.changes)
-    holder = folded_at_once(evidence, me) or me  # of what was written
+    holder = folded_at_once(evidence, me) or me or _unnamed(evidence)  # of what was written
     for identity in (*ancient_changes(evidence, me), *swallowed(evidence, me)):
         explained[identity] = ("ancient-changes",)
         changes.pop(identity, None)
@@ -154,6 +155,15 @@ def update(evidence: Evidence) -> Outcome:
         tampering = []
     foreign = _foreign(evidence, holder)
     return Outcome(Requester(me), tuple(tampering), _elsewhere(evidence, holder, foreign), foreign, explained)
+
+
+def nobody(request: Request) -> Identity:
+    """The claim of a writer whose name is not known, in a request that is taken back: no client can have this name."""
+    return Identity("", "Update", request.subresource, request.requested_version)
+
+
+def _unnamed(evidence: Evidence) -> Identity | None:
+    return nobody(evidence.request) if nobody(evidence.request) in evidence.new_claims else None
 
 
 def _migrated(evidence: Evidence, moved: Migration) -> Outcome:
@@ -173,6 +183,7 @@ def _updater(evidence: Evidence) -> Identity | None:
         identity
         for identity in evidence.new_claims
         if identity.operation == "Update"
+        and identity.manager
         and not is_bucket(identity)
         and identity.subresource == request.subresource
         and identity.api_version == request.requested_version

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from webhook.admission.draft import Draft, item_prefixes
 from webhook.admission.evidence import Evidence
-from webhook.admission.hypotheses import Outcome
+from webhook.admission.hypotheses import Outcome, nobody
 from webhook.admission.understand import Understood, change_under, examine
 from webhook.fields import (
     ABSENT,
@@ -117,8 +117,11 @@ def _undone(outcome: Outcome, evidence: Evidence) -> dict[Identity, Moved] | Non
                 own = FieldSet.from_paths(_as_claimed(claim, path) for path in theirs)
                 found[identity] = before._replace(away=before.away | own)
     given = _given(found, evidence)
-    if given and me is None:
-        return None
+    if given:
+        for identity, claim in evidence.new_claims.items():  # in other versions too
+            if identity != me and (theirs := claim.held_of(given)):
+                before = found.get(identity, Moved())
+                found[identity] = before._replace(away=before.away | theirs)
     return {identity: item._replace(back=item.back.recursive_difference(given)) for identity, item in found.items()}
 
 
@@ -133,7 +136,7 @@ def _given(undone: Mapping[Identity, Moved], evidence: Evidence) -> FieldSet:
 
 
 def _wrote(evidence: Evidence, path: FieldPath) -> bool:
-    return evidence.wrote(path) or evidence.came(path)
+    return evidence.wrote(path) or evidence.came(path) or evidence.absent(path)
 
 
 def _taken_back(
@@ -145,11 +148,11 @@ def _taken_back(
     only: Mapping[Identity, Moved] | None,
 ) -> Earlier | None:
     parts = undone if only is None else {name: only[name] for name in undone if name in only}
-    draft, me = Draft(seen), seen.requester.identity
+    draft, me = Draft(seen), seen.requester.identity or nobody(seen.request)
     given = _given(parts, evidence)
     for identity, item in parts.items():
         draft.hold(identity, (draft.claim(identity) - item.away) | item.back)
-    if given and me is not None:
+    if given:
         draft.hold(me, draft.claim(me) | given)
     return Earlier(replace(seen.request, new=draft.rewritten()), {**before, **parts}, values)
 
