@@ -75,7 +75,8 @@ def _validating(judged: Judgement, cap: Mode) -> Iterator[_Told]:
         elif denied:
             yield _Told(event, mode, "recorded", finding)  # nothing is rewritten in a request that is denied anyway
         elif not judged.landed(event):
-            yield _Told(event, mode, "refused", finding, blocked.get(key_of(event), messages.UNDONE))
+            why = messages.NOT_ALONE if blocked else messages.UNDONE
+            yield _Told(event, mode, "refused", finding, blocked.get(key_of(event), why))
 
 
 def _mutating(policies: PolicySet, judged: Judgement, cap: Mode) -> Decision:

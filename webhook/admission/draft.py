@@ -124,7 +124,7 @@ class Draft:
 
     def _entries(self) -> list[Entry]:
         if self._as_before:
-            return [claim.entry for claim in self._change.old_claims.claims()]
+            return list((self.old.get("metadata") or {}).get("managedFields") or ())
         entries = {name: entry for name in self.identities() if (entry := self._entry(name)) is not None}
         if not self._edited:
             return list(entries.values())

@@ -13,6 +13,7 @@ MAX_WARNINGS = 4096
 
 
 UNDONE = "this was not done, or something undid it; see whether the mutating webhook is called, and what others change"
+NOT_ALONE = "this was not done, since what another rule asks for cannot be"
 NOT_HERE = "nothing is rewritten through a subresource"
 
 
