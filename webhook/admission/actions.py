@@ -45,8 +45,11 @@ def restore(draft: Draft, change: Change, paths: FieldSet) -> FieldSet:
             draft.membership_as_before(identity, path)
     done = FieldSet.from_paths(regions)
     draft.restored = draft.restored | done
-    if not _wholly_restored(draft, change) and hidden:
-        raise CannotRewrite("a claim on it is in another API version, which the objects at hand do not show")
+    if not _wholly_restored(draft, change):
+        if hidden:
+            raise CannotRewrite("a claim on it is in another API version, which the objects at hand do not show")
+        if _writes_another_version(change) and any(path[0] != "f:metadata" for path in done):
+            raise CannotRewrite("the write was in another API version, and changed other fields too")
     return done
 
 
@@ -91,11 +94,20 @@ def _wholly_restored(draft: Draft, change: Change) -> bool:
     requester = change.requester.identity
     for identity, moved in change.changes.items():
         before = moved.old.fields if moved.old is not None else EMPTY
-        explained = identity != requester and identity in change.explained
+        if identity == requester:
+            explained = _writes_another_version(change)  # it wrote what is restored, whatever that is called there
+        else:
+            explained = identity in change.explained
         if change.new_claims and not explained and draft.claim(identity) != before:
             return False
     draft.claims_as_before()
     return True
+
+
+def _writes_another_version(change: Change) -> bool:
+    """Whether the requester's claim moved and speaks another version than the objects at hand."""
+    moved = change.changes.get(change.requester.identity) if change.requester.identity is not None else None
+    return moved is not None and moved.new is not None and moved.new.api_version != change.request.api_version
 
 
 def _is_hidden(draft: Draft, region: Steps) -> bool:

@@ -63,21 +63,22 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
     draft, decided, done = Draft(change), EMPTY, []
     blocked: dict[EventKey, str] = {}
     for event in events:
+        if draft.wholly_restored:  # whatever else was asked for came with what is no more
+            done += [event] if event.action is Action.RESTORE else []
+            continue
         left = _paths(change, event).recursive_difference(decided)
         if not left and event.fields:
             continue
         try:
             decided = decided | _done(draft, change, event._replace(fields=left))
             done.append(event)
-            if draft.wholly_restored:
-                break
         except CannotRewrite as why:
             blocked[key_of(event)] = str(why)
         except Ambiguous as why:
             blocked[key_of(event)] = why.message
     if blocked or not draft.touched:
         return Rewriting(change.request.new, blocked=blocked)
-    if draft.wholly_restored:  # whatever else was asked for came with what is no more
+    if draft.wholly_restored:
         done = [event for event in done if event.action is Action.RESTORE]
     return Rewriting(draft.rewritten(), tuple(done))
 
