@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from webhook.admission import Ownership
 from webhook.server.files import digest, signature
 from webhook.server.logs import MAX_PATHS, MAX_RESULTS, make_logger, results
 from webhook.server.ops import readiness
@@ -67,6 +68,7 @@ def test_a_status_is_read_as_it_was_written_while_its_worker_lives() -> None:
 class Result:
     kind, policy, rule, mode, action, outcome = "change", "p", "r", "Audit", None, "recorded"
     paths = tuple(f".spec.a{number}" + "x" * 1000 for number in range(MAX_PATHS + 3))
+    ownership = tuple(Ownership(path, (path,) * (MAX_PATHS + 3), (path,)) for path in paths)
 
 
 def test_a_log_line_has_a_bounded_size() -> None:

@@ -13,10 +13,12 @@ from typing import Any
 import orjson
 import structlog
 
-from webhook.server.state import ResultLike
+from webhook.server.state import OwnershipLike, ResultLike
 
 MAX_TEXT = 256
 MAX_PATHS = 20
+MAX_OWNED = 4  # paths whose owners are told, and owners of each
+MAX_NAME = 150
 MAX_RESULTS = 20
 
 
@@ -85,6 +87,7 @@ def results(found: Iterable[ResultLike]) -> list[dict[str, Any]]:
             "action": str(result.action) if result.action is not None else None,
             "outcome": result.outcome,
             "paths": [str(path)[:MAX_TEXT] for path in result.paths[:MAX_PATHS]],
+            **({"ownership": list(map(_ownership, result.ownership[:MAX_OWNED]))} if result.ownership else {}),
             **({"more_paths": len(result.paths) - MAX_PATHS} if len(result.paths) > MAX_PATHS else {}),
         }
         for result in listed[:MAX_RESULTS]
@@ -92,6 +95,14 @@ def results(found: Iterable[ResultLike]) -> list[dict[str, Any]]:
     if len(listed) > MAX_RESULTS:
         shown.append({"more_results": len(listed) - MAX_RESULTS})
     return shown
+
+
+def _ownership(item: OwnershipLike) -> dict[str, Any]:
+    return {
+        "path": item.path[:MAX_TEXT],
+        "before": [name[:MAX_NAME] for name in item.before[:MAX_OWNED]],
+        "after": [name[:MAX_NAME] for name in item.after[:MAX_OWNED]],
+    }
 
 
 class GunicornLog:

@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 Phase = Literal["validate", "mutate"]
 
 
+class OwnershipLike(Protocol):
+    """Whose claims hold a path, without a rewrite and with it."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def before(self) -> Sequence[str]: ...
+    @property
+    def after(self) -> Sequence[str]: ...
+
+
 class ResultLike(Protocol):
     """One recorded event."""
 
@@ -31,6 +42,8 @@ class ResultLike(Protocol):
     def outcome(self) -> str: ...
     @property
     def paths(self) -> Sequence[str]: ...
+    @property
+    def ownership(self) -> Sequence[OwnershipLike]: ...
 
 
 class DecisionLike(Protocol):
