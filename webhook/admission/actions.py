@@ -89,15 +89,14 @@ def _wholly_restored(draft: Draft, change: Change) -> bool:
     It drops them all where an object does not fit its schema, which it finds out only after the mutating calls.
     """
     differing = change.written | change.removed | change.reordered
-    if differing.recursive_difference(draft.restored):
+    left = differing.recursive_difference(draft.restored)
+    if not all(same(value_at(draft.old, path), value_at(draft.values, path)) for path in left):
         return False
     requester = change.requester.identity
     for identity, moved in change.changes.items():
         before = moved.old.fields if moved.old is not None else EMPTY
-        if identity == requester:
-            explained = _writes_another_version(change)  # it wrote what is restored, whatever that is called there
-        else:
-            explained = identity in change.explained
+        # In another version the requester wrote what is restored, whatever that is called there.
+        explained = _writes_another_version(change) if identity == requester else identity in change.explained
         if change.new_claims and not explained and draft.claim(identity) != before:
             return False
     draft.claims_as_before()

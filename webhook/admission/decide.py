@@ -13,7 +13,7 @@ from webhook.admission.mutate import mutated, refuses
 from webhook.admission.patching import Operation
 from webhook.admission.review import BadCall, Review
 from webhook.admission.rewrite import can_rewrite, in_force, key_of
-from webhook.fields import Change, Claim, FieldPath, FieldsError, ManagedFields, Request
+from webhook.fields import Change, Claim, FieldPath, FieldsError, Identity, ManagedFields, Request
 from webhook.fields.errors import TooDeep
 from webhook.policy.compiled import Action, Event, Mode, RenameRule
 from webhook.policy.evaluate import Phase, needs_claims
@@ -117,10 +117,11 @@ def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tup
         return (Ownership("", (event.owner,), (event.owner,)),)  # an API version was altered
     rows = islice(zip(event.paths, event.fields, strict=False), MAX_OWNERSHIP)
     seats = ((text, _seat(path, (*before.claims(), *after.claims()))) for text, path in rows)
-    return tuple(
-        Ownership(text, tuple(map(str, before.holders(seat))), tuple(map(str, after.holders(seat))))
-        for text, seat in seats
-    )
+    return tuple(Ownership(text, _named(before.holders(seat)), _named(after.holders(seat))) for text, seat in seats)
+
+
+def _named(claims: Iterable[Identity]) -> tuple[str, ...]:
+    return tuple(sorted(map(str, claims)))
 
 
 def _seat(path: FieldPath, claims: tuple[Claim, ...]) -> tuple[str, ...]:
