@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from webhook.admission.draft import Draft, item_prefixes, key_names
 from webhook.admission.evidence import is_open
 from webhook.fields import ABSENT, Change, FieldPath, FieldSet, Identity, value_at
@@ -61,11 +63,18 @@ def _region(draft: Draft, change: Change, path: FieldPath) -> Steps:
     claims = (*change.old_claims.claims(), *change.new_claims.claims())
     for length in range(2, len(path)):
         whole = path[:length]
+        if _became_another_kind(value_at(draft.old, whole), value_at(change.request.new, whole)):
+            return whole
         if not is_open(whole) and any(claim.holds_leaf(whole) for claim in claims):
             parts = any(claim.reaches(whole) and not claim.holds_leaf(whole) for claim in claims)
             if not parts:
                 return whole
     return path
+
+
+def _became_another_kind(was: Any, now: Any) -> bool:
+    """Whether a value with parts became one without, or the reverse."""
+    return ABSENT not in (was, now) and isinstance(was, dict | list) != isinstance(now, dict | list)
 
 
 def _restore_at(draft: Draft, change: Change, region: Steps) -> None:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from webhook.admission.retrace import earlier_requests, shows_traces
+from webhook.admission.retrace import Earlier, earlier_requests, shows_traces, stands_as
 from webhook.admission.rewrite import Rewriting, can_rewrite, in_force, rewrite
 from webhook.admission.understand import Understood, examine, understand
-from webhook.fields import Change, ManagedFields, Request, value_at
+from webhook.fields import ABSENT, Change, ManagedFields, Request, value_at
+from webhook.fields.editing import with_value
 from webhook.fields.values import same
 from webhook.policy.compiled import Event, Mode, Verdict
 from webhook.policy.evaluate import Phase, evaluate
@@ -48,8 +49,7 @@ class Judgement:
         if event.kind == "rename":
             return all(identity not in found for identity in event.claims)
         return all(
-            same(value_at(self.rewriting.obj, path), value_at(self.came.new, path))
-            and set(wanted.holders(path)) == set(found.holders(path))
+            stands_as(path, self.rewriting.obj, self.came.new) and set(wanted.holders(path)) == set(found.holders(path))
             for path in event.fields
         )
 
@@ -94,21 +94,32 @@ def _retraced(policies: PolicySet, seen: Understood, phase: Phase, cap: Mode) ->
         if earlier is None:
             continue
         found = _judged(policies, understand(earlier.request), phase, cap)
-        again = earlier.done_again(found.rewriting.obj)
         if not earlier.values_gone_again(found.rewriting.obj):
             continue
+        again = earlier.done_again(found.rewriting.obj, seen.change.request.new)
         if again == earlier.moved:
-            return found
+            return _as_stored(found, earlier, seen.change.request)
         part = take_back(again) if again else None  # the rest was somebody else's doing
         if part is not None:
             found = _judged(policies, understand(part.request), phase, cap)
-            if part.done_again(found.rewriting.obj) == part.moved and part.values_gone_again(found.rewriting.obj):
-                return found
+            again = part.done_again(found.rewriting.obj, seen.change.request.new)
+            if again == part.moved and part.values_gone_again(found.rewriting.obj):
+                return _as_stored(found, part, seen.change.request)
     return None
 
 
 def _claims(obj: Mapping[str, Any]) -> ManagedFields:
     return ManagedFields.parse((obj.get("metadata") or {}).get("managedFields"))
+
+
+def _as_stored(found: Judgement, earlier: Earlier, came: Request) -> Judgement:
+    """What was taken away, and the server has set to its default again since, is not to be taken away once more."""
+    obj: Any = found.rewriting.obj
+    for path in {path: None for item in earlier.moved.values() for path in item.back.leaves()}:
+        value = value_at(came.new, path)
+        if value is not ABSENT and value_at(obj, path) is ABSENT:
+            obj = with_value(obj, path, value, came.new)
+    return replace(found, rewriting=replace(found.rewriting, obj=obj))
 
 
 def _differ(wanted: Mapping[str, Any], came: Mapping[str, Any]) -> bool:

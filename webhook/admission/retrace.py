@@ -29,6 +29,7 @@ from webhook.fields import (
     value_at,
 )
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.values import same
 
 Steps = tuple[str, ...]
 
@@ -48,19 +49,34 @@ class Earlier:
     moved: Mapping[Identity, Moved]
     values: tuple[Steps, ...] = ()  # put back as well
 
-    def done_again(self, obj: Mapping[str, Any]) -> dict[Identity, Moved]:
-        """Of what was undone: what a rewritten object has again."""
-        claims = ManagedFields.parse((obj.get("metadata") or {}).get("managedFields"))
-        again = {}
-        for identity, item in self.moved.items():
-            held = claims.fields_of(identity)
-            found = Moved(item.back - held, item.away & held)
-            if found != Moved():
-                again[identity] = found
-        return again
+    def done_again(self, wanted: Mapping[str, Any], came: Mapping[str, Any]) -> dict[Identity, Moved]:
+        """Of what was undone: that of which a rewritten object says the same as the one that came, claims and values."""
+        undone = EMPTY
+        for item in self.moved.values():
+            undone = undone | item.back | item.away
+        one, other = _claims(wanted), _claims(came)
+        differing = EMPTY
+        for identity in {*one, *other}:
+            held, holds = (claims[identity].held_of(undone) if identity in claims else EMPTY for claims in (one, other))
+            differing = differing | (held - holds) | (holds - held)
+        differing = differing | FieldSet.from_paths(path for path in undone if not stands_as(path, wanted, came))
+        parts = {name: Moved(item.back - differing, item.away - differing) for name, item in self.moved.items()}
+        return {identity: item for identity, item in parts.items() if item != Moved()}
 
     def values_gone_again(self, obj: Mapping[str, Any]) -> bool:
-        return all(value_at(obj, path) is ABSENT for path in self.values)
+        return all(value_at(obj, path) is ABSENT for path in self.values)  # of the policies' making, before defaults
+
+
+def _claims(obj: Mapping[str, Any]) -> ManagedFields:
+    return ManagedFields.parse((obj.get("metadata") or {}).get("managedFields"))
+
+
+def stands_as(path: FieldPath, wanted: Mapping[str, Any], came: Mapping[str, Any]) -> bool:
+    """Whether a value is what a rewrite made it. The server may have set one that was taken away to its default again."""
+    one, other = value_at(wanted, path), value_at(came, path)
+    if one is ABSENT and path[0] != "f:metadata":
+        return True
+    return one is other or same(one, other)
 
 
 def shows_traces(change: Change) -> bool:
@@ -103,13 +119,12 @@ def _undone(outcome: Outcome, evidence: Evidence) -> dict[Identity, Moved] | Non
     if any(item.version for item in outcome.tampering):
         return None
     found = {item.identity: Moved(item.lost, item.gained) for item in outcome.tampering}
-    if found:
-        for identity, change in evidence.changes.items():
-            if identity != me and change.lost and "ancient-changes" not in outcome.explained.get(identity, ()):
-                before = found.get(identity, Moved())
-                unseen = FieldSet.from_paths(path for path in change.lost - before.back if not evidence.differs(path))
-                if unseen:
-                    found[identity] = before._replace(back=before.back | unseen)
+    for identity, change in evidence.changes.items():
+        if identity != me and change.lost and "ancient-changes" not in outcome.explained.get(identity, ()):
+            before = found.get(identity, Moved())
+            unseen = FieldSet.from_paths(path for path in change.lost - before.back if not evidence.differs(path))
+            if unseen:
+                found[identity] = before._replace(back=before.back | unseen)
     if outcome.foreign:
         for identity, held in evidence.holdings.items():
             if identity != me and (theirs := held & outcome.foreign):
