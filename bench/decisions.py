@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from bench.material import interleaved, policy_set, review, shipped
 from webhook.admission import decide, read_review
-from webhook.policy import Policy, PolicySet
+from webhook.policy import Policy, PolicySet, load_text
 from webhook.policy.compiled import Glob
+from webhook.policy.evaluate import Phase
 
 ROUNDS = 1500
 
@@ -22,18 +23,54 @@ def run() -> None:
     print(f"  large-flux-apply (76 KB, co-owned)      {figures['large-flux-apply']:8.1f} µs   (to reach: 600)")
     print(f"  ghost-1-co-ownership                    {figures['ghost-1-co-ownership']:8.1f} µs")
     print(f"  flux-reapply-noop                       {figures['flux-reapply-noop']:8.1f} µs")
+    _mutating()
     _many(shipped())
     _matching(shipped())
 
 
-def _decision(name: str, policies: PolicySet) -> Callable[[], Callable[[], object]]:
+def _decision(name: str, policies: PolicySet, phase: Phase = "validate") -> Callable[[], Callable[[], object]]:
     body = review(name)
 
     def prepare() -> Callable[[], object]:
         parsed = read_review(body)
-        return lambda: decide(policies, parsed, "validate")
+        return lambda: decide(policies, parsed, phase)
 
     return prepare
+
+
+REWRITES = """
+apiVersion: fieldwarden.dev/v1alpha1
+kind: FieldPolicy
+metadata: {{name: rewrites}}
+spec:
+  mode: Enforce
+  match: {{resources: [{{groups: [apps], resources: [deployments]}}]}}
+  rules:
+  - name: {name}
+    ownership: {{fields: [".*"], owners: [{{manager: {owner}, operation: Apply}}], {action}}}
+"""
+
+
+def _mutating() -> None:
+    """The mutating call, patch included, and beside it the validating call of the same policy and review."""
+    release = REWRITES.format(name="release", owner="kustomize-controller", action="onShare: Release, onGhost: Prune")
+    restore = REWRITES.format(name="restore", owner="ci-tool", action="onChange: Restore")
+    everything = release.replace("onGhost", 'leftovers: ["*"], onGhost')
+    cases = (
+        ("ghost-1-co-ownership", "Release of 7 paths", release, 400),
+        ("large-flux-apply", "Restore of an image", restore, 1500),
+        ("large-flux-apply", "Release of 273 paths", everything, 0),
+    )
+    print("Mutating decision with its patch, and the validating one beside it (median):")
+    for review_name, what, text, wanted in cases:
+        loaded = load_text(text, "bench.yaml").policies
+        if loaded is None or not decide(loaded, read_review(review(review_name)), "mutate").patch:
+            raise SystemExit(f"{review_name}: nothing is rewritten")
+        figures = interleaved(
+            {phase: _decision(review_name, loaded, phase) for phase in ("mutate", "validate")}, ROUNDS // 3
+        )
+        told = f"   (to reach: {wanted})" if wanted else ""
+        print(f"  {review_name:22} {what:22} {figures['mutate']:8.1f} µs, {figures['validate']:8.1f} µs{told}")
 
 
 def _many(policies: tuple[Policy, ...]) -> None:
