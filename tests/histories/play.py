@@ -101,12 +101,16 @@ def histories(seed: str) -> itertools.chain[tuple[Kind, list[Step]]]:
 
 def prepare(sandbox: Sandbox, capture: Capture) -> None:
     """The custom resource, and the webhooks for every kind."""
+    serve_widgets(sandbox)
+    sandbox.register_webhooks(capture.url, capture.ca_pem, [_rule(kind) for kind in KINDS])
+
+
+def serve_widgets(sandbox: Sandbox) -> None:
     crd = widget_definition()
     reply = sandbox.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
     assert reply.status in (201, 409), reply.body
     served = ("/apis/example.com/v1/widgets", "/apis/example.com/v2/widgets")
     sandbox.wait_until(lambda: all(sandbox.request("GET", path).status == 200 for path in served))
-    sandbox.register_webhooks(capture.url, capture.ca_pem, [_rule(kind) for kind in KINDS])
 
 
 def _rule(kind: Kind) -> dict[str, list[str]]:

@@ -1,0 +1,18 @@
+"""The count of what was rewritten, and of what the server did of its own, at the end of the run."""
+
+from __future__ import annotations
+
+import pytest
+
+PROPERTY = "rewriting histories"
+"""A test's property: it comes back from an xdist worker with the test's report, as nothing else does."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.getreports(outcome):
+            for name, tally in report.user_properties:
+                if name == PROPERTY:
+                    terminalreporter.section(PROPERTY)
+                    for what, count in sorted(tally.items()):
+                        terminalreporter.line(f"{count:6}  {what}")
