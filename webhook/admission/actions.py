@@ -202,15 +202,16 @@ def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
     owners = [draft.claim(identity) for identity in draft.identities() if rule.owning.mean_claim(identity)]
     frames = {path[:length] for path in event.fields for length in range(2, len(path))}
     items = [
-        path
+        FieldPath(path)
         for frame in frames
         if frame[-1][:2] == "k:" and any(frame in owner for owner in owners)
         for path in (frame, *((*frame, f"f:{name}") for name in key_names(frame[-1])))
     ]
-    kept = draft.claim(leftover) - (event.fields | FieldSet.from_paths(items))
+    kept = draft.claim(leftover) - event.fields
+    kept = kept - FieldSet.from_paths(items) if items else kept
     for frame in sorted(frames, key=len, reverse=True):
         if frame[-1][:2] == "f:" and kept.is_leaf(frame) and any(owner.has_prefix(frame) for owner in owners):
-            kept = kept - FieldSet.from_paths([frame])
+            kept = kept - FieldSet.from_paths([FieldPath(frame)])
     draft.hold(leftover, kept)
     return event.fields
 

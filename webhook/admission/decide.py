@@ -116,8 +116,16 @@ def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tup
     if not event.fields:
         return (Ownership("", (event.owner,), (event.owner,)),)  # an API version was altered
     rows = islice(zip(event.paths, event.fields, strict=False), MAX_OWNERSHIP)
-    seats = ((text, _seat(path, (*before.claims(), *after.claims()))) for text, path in rows)
-    return tuple(Ownership(text, _named(before.holders(seat)), _named(after.holders(seat))) for text, seat in seats)
+    return tuple(Ownership(text, *_held(path, before, after)) for text, path in rows)
+
+
+def _held(path: FieldPath, before: ManagedFields, after: ManagedFields) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """By whom a path was and is held, or the atomic value around it that it is a part of."""
+    was, now = before.holders(path), after.holders(path)
+    if not was and not now:
+        seat = _seat(path, (*before.claims(), *after.claims()))
+        was, now = before.holders(seat), after.holders(seat)
+    return _named(was), _named(now)
 
 
 def _named(claims: Iterable[Identity]) -> tuple[str, ...]:
@@ -126,8 +134,6 @@ def _named(claims: Iterable[Identity]) -> tuple[str, ...]:
 
 def _seat(path: FieldPath, claims: tuple[Claim, ...]) -> tuple[str, ...]:
     """Where claims on a path stand: at the atomic value around it, where it is a part of one."""
-    if any(claim.holds(path) for claim in claims):
-        return path
     for length in range(2, len(path)):
         around = [claim for claim in claims if claim.reaches(path[:length])]
         if around and all(claim.holds_leaf(path[:length]) for claim in around):

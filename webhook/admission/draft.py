@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from webhook.fields import ABSENT, Change, Claim, FieldSet, Identity, value_at
+from webhook.fields import ABSENT, Claim, FieldSet, Identity, ManagedFields, Request, value_at
 from webhook.fields.editing import in_order_of, with_value, without_value
 from webhook.fields.fieldset import EMPTY
 from webhook.fields.steps import step_value
@@ -17,13 +17,12 @@ Entry = Mapping[str, Any]
 class Draft:
     """What will be sent back instead of the request's object."""
 
-    def __init__(self, change: Change) -> None:
-        request = change.request
+    def __init__(self, request: Request, old_claims: ManagedFields, new_claims: ManagedFields) -> None:
         self.old: Mapping[str, Any] = request.old if request.old is not None else {}
         self.came: Mapping[str, Any] = request.new
         self.values: Mapping[str, Any] = request.new
         self.restored = EMPTY  # the paths at and below which all is as it was
-        self._change = change
+        self._request, self._old_claims, self._new_claims = request, old_claims, new_claims
         self._edited: dict[Identity, FieldSet] = {}
         self._times: dict[Identity, str] = {}
         self._as_before = False
@@ -56,18 +55,18 @@ class Draft:
 
     def identities(self) -> Iterator[Identity]:
         """Of all claims, old, new and made."""
-        yield from dict.fromkeys((*self._change.new_claims, *self._change.old_claims, *self._edited))
+        yield from dict.fromkeys((*self._new_claims, *self._old_claims, *self._edited))
 
     def claim(self, identity: Identity) -> FieldSet:
         """What a claim holds by now."""
         edited = self._edited.get(identity)
-        return self._change.new_claims.fields_of(identity) if edited is None else edited
+        return self._new_claims.fields_of(identity) if edited is None else edited
 
     def reaches(self, identity: Identity, path: Steps) -> bool:
         """Whether a claim holds anything at a path or below it by now."""
         if identity in self._edited:
             return self._edited[identity].has_prefix(path)
-        claim = self._change.new_claims.get(identity)
+        claim = self._new_claims.get(identity)
         return claim is not None and bool(claim.reaches(path))
 
     def hold(self, identity: Identity, paths: FieldSet) -> None:
@@ -76,7 +75,7 @@ class Draft:
 
     def claim_as_before(self, identity: Identity, path: Steps) -> None:
         """A claim as it was before the request, at a path and below it."""
-        before = self._change.old_claims.get(identity)
+        before = self._old_claims.get(identity)
         if not self.reaches(identity, path) and (before is None or not before.reaches(path)):
             return
         held = before.fields if before is not None else EMPTY
@@ -84,7 +83,7 @@ class Draft:
 
     def membership_as_before(self, identity: Identity, path: Steps) -> None:
         """Whether a claim holds a path itself, as it was before the request."""
-        before = self._change.old_claims.get(identity)
+        before = self._old_claims.get(identity)
         held, now = before is not None and before.holds(path), path in self.claim(identity)
         if held != now:
             one = FieldSet.from_paths([path])
@@ -128,13 +127,13 @@ class Draft:
         entries = {name: entry for name in self.identities() if (entry := self._entry(name)) is not None}
         if not self._edited:
             return list(entries.values())
-        old = {identity: claim.entry for identity, claim in self._change.old_claims.items()}
+        old = {identity: claim.entry for identity, claim in self._old_claims.items()}
         return list(old.values()) if entries == old else sorted(entries.values(), key=server_order)
 
     def _entry(self, identity: Identity) -> Entry | None:
         """As it stands in the request or stood before it, to the letter, wherever it holds the same as there."""
-        new: Claim | None = self._change.new_claims.get(identity)
-        old: Claim | None = self._change.old_claims.get(identity)
+        new: Claim | None = self._new_claims.get(identity)
+        old: Claim | None = self._old_claims.get(identity)
         edited = self._edited.get(identity)
         if edited is None:
             return new.entry if new is not None else None
@@ -153,7 +152,7 @@ class Draft:
         return entry
 
     def _made(self, identity: Identity) -> dict[str, Any]:
-        request = self._change.request
+        request = self._request
         entry = {
             "manager": identity.manager,
             "operation": identity.operation,
@@ -163,7 +162,7 @@ class Draft:
         return {**entry, "subresource": identity.subresource} if identity.subresource else entry
 
     def _claim(self, identity: Identity) -> Claim | None:
-        found: Claim | None = self._change.new_claims.get(identity) or self._change.old_claims.get(identity)
+        found: Claim | None = self._new_claims.get(identity) or self._old_claims.get(identity)
         return found
 
 

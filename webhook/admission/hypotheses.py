@@ -38,41 +38,17 @@ class Outcome(NamedTuple):
     migration: Migration | None = None
 
 
-class Hypotheses:
-    """How a write may have come about, each worked out when it is asked for."""
-
-    def __init__(self, evidence: Evidence) -> None:
-        self.evidence = evidence
-        self._tried: dict[str, Outcome | None] = {}
-
-    @property
-    def applied(self) -> Outcome | None:
-        if "apply" not in self._tried:
-            self._tried["apply"] = apply(self.evidence)
-        return self._tried["apply"]
-
-    @property
-    def updated(self) -> Outcome:
-        if "update" not in self._tried:
-            self._tried["update"] = update(self.evidence)
-        return self._tried["update"]  # type: ignore[return-value]  # it always can have been an update
-
-    def best(self) -> Outcome:
-        """The one that leaves least over; an apply where both fit, an update where none does."""
-        moved = migration(self.evidence)
-        if moved is not None:
-            return _migrated(self.evidence, moved)
-        applied = self.applied
-        if applied is not None and not applied.tampering and not applied.foreign:
-            return applied
-        fits = [outcome for outcome in (applied, self.updated) if outcome is not None and not outcome.tampering]
-        return min(fits, key=lambda outcome: len(outcome.foreign), default=self.updated)
-
-    def each(self) -> Iterator[Outcome]:
-        """All of them, whatever they leave over."""
-        if self.applied is not None:
-            yield self.applied
-        yield self.updated
+def best(evidence: Evidence) -> Outcome:
+    """The hypothesis that leaves least over; an apply where both fit, an update where none does."""
+    moved = migration(evidence)
+    if moved is not None:
+        return _migrated(evidence, moved)
+    applied = apply(evidence)
+    if applied is not None and not applied.tampering and not applied.foreign:
+        return applied
+    updated = update(evidence)
+    fits = [outcome for outcome in (applied, updated) if outcome is not None and not outcome.tampering]
+    return min(fits, key=lambda outcome: len(outcome.foreign), default=updated)
 
 
 def named(evidence: Evidence) -> Identity | None:
@@ -81,7 +57,7 @@ def named(evidence: Evidence) -> Identity | None:
     if request.field_manager is None:
         return None
     applier = Identity(request.field_manager, "Apply", request.subresource)
-    return applier if applier in evidence.new_claims else _updater(evidence)
+    return applier if applier in evidence.new_claims else updater(evidence)
 
 
 def apply(evidence: Evidence) -> Outcome | None:
@@ -134,7 +110,7 @@ def _born_before(evidence: Evidence) -> Identity | None:
 
 def update(evidence: Evidence) -> Outcome:
     """An update: the server takes what is written from every other claim and gives it to one Update claim."""
-    me = _updater(evidence)
+    me = updater(evidence)
     explained: Explained = {}
     tampering = list(_altered(evidence, None))
     changes = dict(evidence.changes)
@@ -167,14 +143,14 @@ def _unnamed(evidence: Evidence) -> Identity | None:
 
 
 def _migrated(evidence: Evidence, moved: Migration) -> Outcome:
-    me = Requester(_updater(evidence))
+    me = Requester(updater(evidence))
     if moved.unproven:
         tampering = tuple(Tampering(item.identity, item.gained, item.lost) for item in evidence.changes.values())
         return Outcome(me, tampering, migration=moved)
     return Outcome(me, explained=dict.fromkeys((*moved.sources, moved.target), ("migration",)))
 
 
-def _updater(evidence: Evidence) -> Identity | None:
+def updater(evidence: Evidence) -> Identity | None:
     """Whose Update this is: as named, else the one Update claim that holds what was written."""
     request = evidence.request
     if request.field_manager is not None:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 from webhook.admission.draft import Draft, item_prefixes
 from webhook.admission.evidence import Evidence
-from webhook.admission.hypotheses import Outcome, nobody
-from webhook.admission.understand import Understood, change_under, examine
+from webhook.admission.explanations import ancient_changes
+from webhook.admission.hypotheses import nobody, updater
+from webhook.admission.understand import Understood, evidence_of
 from webhook.fields import (
     ABSENT,
     Change,
@@ -88,56 +89,70 @@ def shows_traces(change: Change) -> bool:
 
 def earlier_requests(seen: Understood) -> Iterator[Callable[[Mapping[Identity, Moved] | None], Earlier | None]]:
     """The ways to take a request back. Each is asked for all of it first, and then perhaps for a part only."""
-    if seen.hypotheses is None:
+    if seen.evidence is None:
         yield partial(_uncreated, seen.change)
         return
-    evidence = seen.hypotheses.evidence
+    evidence = seen.evidence
     if pruned := _pruned(evidence.request, evidence.changes, evidence.comparison.removed, evidence.comparison.written):
-        base, moved, values = _unpruned(seen.change, pruned)
+        base, moved, values = _unpruned(evidence, pruned)
         yield from _ways(base, moved, values)
-    yield from _ways(seen, {}, ())
+    yield from _ways(evidence, {}, ())
 
 
 def _ways(
-    base: Understood, moved: Mapping[Identity, Moved], values: tuple[Steps, ...]
+    evidence: Evidence, moved: Mapping[Identity, Moved], values: tuple[Steps, ...]
 ) -> Iterator[Callable[[Mapping[Identity, Moved] | None], Earlier | None]]:
-    if base.hypotheses is None:
-        return
-    evidence = base.hypotheses.evidence
-    for outcome in base.hypotheses.each():
-        undone = _undone(outcome, evidence)
-        if undone is not None and (undone or moved):
-            yield partial(_taken_back, change_under(evidence, outcome), evidence, undone, moved, values)
+    for me in _writers(evidence):
+        if not set(evidence.altered) <= {me}:
+            continue
+        undone = _undone(me, evidence)
+        if undone or moved:
+            yield partial(_taken_back, me, evidence, undone, moved, values)
 
 
-def _undone(outcome: Outcome, evidence: Evidence) -> dict[Identity, Moved] | None:
-    """What to undo under a hypothesis, by claim; None where it cannot be.
+def _writers(evidence: Evidence) -> Iterator[Identity]:
+    """Whose write it may have been: as for the two hypotheses."""
+    request = evidence.request
+    if request.field_manager is not None:
+        applier = Identity(request.field_manager, "Apply", request.subresource)
+        if applier in evidence.new_claims or applier in evidence.old_claims:
+            yield applier
+    yield updater(evidence) or nobody(request)
 
-    Beside an edited claim, also what others lost while no value shows why: the server may have taken it, or a rewrite.
-    """
-    me = outcome.requester.identity
-    if any(item.version for item in outcome.tampering):
-        return None
-    found = {item.identity: Moved(item.lost, item.gained) for item in outcome.tampering}
+
+def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
+    """What to undo if this was the writer, by claim: all that moved while no value shows why."""
+    folded = ancient_changes(evidence, me)
+    found: dict[Identity, Moved] = {}
     for identity, change in evidence.changes.items():
-        if identity != me and change.lost and "ancient-changes" not in outcome.explained.get(identity, ()):
-            before = found.get(identity, Moved())
-            unseen = FieldSet.from_paths(path for path in change.lost - before.back if not evidence.differs(path))
-            if unseen:
-                found[identity] = before._replace(back=before.back | unseen)
-    if outcome.foreign:
-        for identity, held in evidence.holdings.items():
-            if identity != me and (theirs := held & outcome.foreign):
-                before, claim = found.get(identity, Moved()), evidence.new_claims[identity]
-                own = FieldSet.from_paths(_as_claimed(claim, path) for path in theirs)
-                found[identity] = before._replace(away=before.away | own)
+        if identity in folded or (identity == me and me.operation == "Apply"):
+            continue
+        back = change.lost
+        if back:
+            back = FieldSet.from_paths(path for path in back if not _took(evidence, path, mine=identity == me))
+        away = change.gained
+        if identity == me and away:
+            away = FieldSet.from_paths(path for path in away if not _wrote(evidence, path))
+        if back or away:
+            found[identity] = Moved(back, away)
+    for identity, held in evidence.holdings.items():
+        if identity != me:
+            claim, before = evidence.new_claims[identity], found.get(identity, Moved())
+            theirs = FieldSet.from_paths(_as_claimed(claim, path) for path in held)
+            found[identity] = before._replace(away=before.away | theirs)
     given = _given(found, evidence)
     if given:
         for identity, claim in evidence.new_claims.items():  # in other versions too
             if identity != me and (theirs := claim.held_of(given)):
                 before = found.get(identity, Moved())
                 found[identity] = before._replace(away=before.away | theirs)
-    return {identity: item._replace(back=item.back.recursive_difference(given)) for identity, item in found.items()}
+        found = {name: item._replace(back=item.back.recursive_difference(given)) for name, item in found.items()}
+    return found
+
+
+def _took(evidence: Evidence, path: FieldPath, *, mine: bool) -> bool:
+    """Whether the server takes a path from a claim: its value went away, or somebody else wrote it."""
+    return evidence.differs(path) and (evidence.new_value(path) is ABSENT or (not mine and evidence.wrote(path)))
 
 
 def _as_claimed(claim: Claim, path: FieldPath) -> Steps:
@@ -155,7 +170,7 @@ def _wrote(evidence: Evidence, path: FieldPath) -> bool:
 
 
 def _taken_back(
-    seen: Change,
+    me: Identity,
     evidence: Evidence,
     undone: Mapping[Identity, Moved],
     before: Mapping[Identity, Moved],
@@ -163,13 +178,13 @@ def _taken_back(
     only: Mapping[Identity, Moved] | None,
 ) -> Earlier | None:
     parts = undone if only is None else {name: only[name] for name in undone if name in only}
-    draft, me = Draft(seen), seen.requester.identity or nobody(seen.request)
+    draft = Draft(evidence.request, evidence.old_claims, evidence.new_claims)
     given = _given(parts, evidence)
     for identity, item in parts.items():
         draft.hold(identity, (draft.claim(identity) - item.away) | item.back)
     if given:
         draft.hold(me, draft.claim(me) | given)
-    return Earlier(replace(seen.request, new=draft.rewritten()), {**before, **parts}, values)
+    return Earlier(replace(evidence.request, new=draft.rewritten()), {**before, **parts}, values)
 
 
 def _uncreated(change: Change, only: Mapping[Identity, Moved] | None) -> Earlier | None:
@@ -177,7 +192,7 @@ def _uncreated(change: Change, only: Mapping[Identity, Moved] | None) -> Earlier
     me = change.requester.identity
     if me is None or me in change.new_claims or only is not None:
         return None
-    draft, moved = Draft(change), {}
+    draft, moved = Draft(change.request, change.old_claims, change.new_claims), {}
     for item in change.tampering:
         draft.hold(item.identity, EMPTY)
         draft.hold(me, draft.claim(me) | item.gained)
@@ -209,22 +224,22 @@ def _is_gone(request: Request, path: FieldPath) -> bool:
 
 
 def _unpruned(
-    change: Change, pruned: Mapping[Identity, FieldSet]
-) -> tuple[Understood, dict[Identity, Moved], tuple[Steps, ...]]:
+    evidence: Evidence, pruned: Mapping[Identity, FieldSet]
+) -> tuple[Evidence, dict[Identity, Moved], tuple[Steps, ...]]:
     """The request with the values back that only leftovers kept, and with their claims on them."""
-    draft = Draft(change)
+    own = evidence.changes[Identity(evidence.request.field_manager or "", "Apply", evidence.request.subresource)]
+    draft = Draft(evidence.request, evidence.old_claims, evidence.new_claims)
     values: dict[Steps, None] = {}
     for identity, lost in pruned.items():
         draft.hold(identity, draft.claim(identity) | lost)
         for path in lost.leaves():
-            gone = (item for item in item_prefixes(path) if value_at(change.request.new, item) is ABSENT)
+            gone = (item for item in item_prefixes(path) if value_at(evidence.request.new, item) is ABSENT)
             values[next(gone, path)] = None
     for region in values:
         draft.put_back(region)
-    own = change.changes[Identity(change.request.field_manager or "", "Apply", change.request.subresource)]
     for path in own.lost.leaves():  # what the applier alone had in an item went by itself
         within = any(path[: len(region)] == region and len(path) > len(region) for region in values)
         if within and not any(path in lost or lost.has_prefix(path) for lost in pruned.values()):
             draft.remove(path)
-    earlier = examine(replace(change.request, new=draft.rewritten()))
+    earlier = evidence_of(replace(evidence.request, new=draft.rewritten()))
     return earlier, {name: Moved(back=lost) for name, lost in pruned.items()}, tuple(values)

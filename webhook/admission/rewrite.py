@@ -60,7 +60,7 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
     events = sorted(_asked(verdict, cap), key=_order)
     if not events:
         return Rewriting(change.request.new)
-    draft, decided, done = Draft(change), EMPTY, []
+    draft, decided, done = Draft(change.request, change.old_claims, change.new_claims), EMPTY, []
     blocked: dict[EventKey, str] = {}
     for event in events:
         if draft.wholly_restored:  # whatever else was asked for came with what is no more

@@ -8,30 +8,30 @@ the claims' movements it then cannot explain. What neither explains is tampering
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from webhook.admission.creation import understand_creation
 from webhook.admission.evidence import Evidence
-from webhook.admission.hypotheses import Hypotheses, Outcome, named
+from webhook.admission.hypotheses import Outcome, best, named
 from webhook.fields import Change, ClaimChange, FieldSet, Identity, ManagedFields, Request, Requester, compare
 from webhook.fields.fieldset import EMPTY
 
 
 class Understood:
-    """What a write did, and how else it may have come about: each worked out when it is asked for."""
+    """What a write did, worked out when it is asked for, and what a review shows of it."""
 
-    def __init__(self, hypotheses: Hypotheses | None, creation: Change | None = None) -> None:
-        self.hypotheses = hypotheses  # a creation has none
+    def __init__(self, evidence: Evidence | None, creation: Change | None = None) -> None:
+        self.evidence = evidence  # None for a creation, which comes with its change
         self._change = creation
 
     @property
     def change(self) -> Change:
         """By the hypothesis that fits best."""
         if self._change is None:
-            assert self.hypotheses is not None  # noqa: S101 (a creation comes with its change)
-            evidence = self.hypotheses.evidence
+            assert self.evidence is not None  # noqa: S101 (no creation)
+            evidence = self.evidence
             nothing = not (evidence.changes or evidence.altered or evidence.comparison)
-            outcome = Outcome(Requester(named(evidence))) if nothing else self.hypotheses.best()
-            self._change = change_under(evidence, outcome)
+            self._change = change_under(evidence, Outcome(Requester(named(evidence))) if nothing else best(evidence))
         return self._change
 
 
@@ -44,15 +44,20 @@ def understand(request: Request) -> Change:
 
 
 def examine(request: Request) -> Understood:
-    """The same, with the ways in which it may have come about."""
-    old_claims = ManagedFields.parse(_managed_fields(request.old))
-    new_claims = ManagedFields.parse(_managed_fields(request.new), like=old_claims)
+    """The same, with what the review shows."""
     if request.old is None:
-        return Understood(None, understand_creation(request, new_claims))
+        return Understood(None, understand_creation(request, ManagedFields.parse(_managed_fields(request.new))))
+    return Understood(evidence_of(request))
+
+
+def evidence_of(request: Request) -> Evidence:
+    """What the review of an update shows, before any hypothesis. Raises FieldsError."""
+    old: Mapping[str, Any] = request.old if request.old is not None else {}
+    old_claims = ManagedFields.parse(_managed_fields(old))
+    new_claims = ManagedFields.parse(_managed_fields(request.new), like=old_claims)
     status = request.subresource == "status" or _counts_status(request, old_claims, new_claims)
-    comparison = compare(request.old, request.new, (new_claims, old_claims), status=status)
-    evidence = Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
-    return Understood(Hypotheses(evidence))
+    comparison = compare(old, request.new, (new_claims, old_claims), status=status)
+    return Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
 
 
 def change_under(evidence: Evidence, outcome: Outcome) -> Change:
