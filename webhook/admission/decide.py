@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from webhook.admission import messages
 from webhook.admission.decision import Cause, Decision, Outcome, Ownership, Result, Would
+from webhook.admission.draft import claims_of
 from webhook.admission.judge import Judgement, judge, rewriters
 from webhook.admission.mutate import mutated, refuses
 from webhook.admission.patching import Operation
@@ -93,7 +94,7 @@ def _mutating(policies: PolicySet, judged: Judgement, cap: Mode) -> Decision:
     if done is None:
         return _decision(told, judged.change)
     before = judged.change.new_claims
-    after = ManagedFields.parse((done.obj.get("metadata") or {}).get("managedFields"))
+    after = claims_of(done.obj)
     for event in done.events:
         finding = messages.finding(event, judged.change)
         told.append(_Told(event, Mode.ENFORCE, "rewritten", finding, "", _ownership(event, before, after)))

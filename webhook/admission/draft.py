@@ -181,6 +181,11 @@ def server_order(entry: Entry) -> tuple[str, str, str, str, str]:
     )
 
 
+def claims_of(obj: Mapping[str, Any]) -> ManagedFields:
+    """The claims on an object. Raises FieldsError where they cannot be read."""
+    return ManagedFields.parse((obj.get("metadata") or {}).get("managedFields"))
+
+
 def _time(claim: Claim | None) -> str | None:
     return claim.time if claim is not None else None
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from webhook.admission.retrace import Earlier, earlier_requests, shows_traces, stands_as
+from webhook.admission.draft import claims_of
+from webhook.admission.retrace import Earlier, Moved, earlier_requests, shows_traces
 from webhook.admission.rewrite import Rewriting, can_rewrite, in_force, rewrite
 from webhook.admission.understand import Understood, examine, understand
-from webhook.fields import ABSENT, Change, ManagedFields, Request, value_at
-from webhook.fields.editing import with_value
+from webhook.fields import Change, Identity, Request, value_at
 from webhook.fields.values import same
 from webhook.policy.compiled import Event, Mode, Verdict
 from webhook.policy.evaluate import Phase, evaluate
@@ -45,11 +45,12 @@ class Judgement:
             return True
         if event.kind == "tamper" or not self.is_retraced:
             return False
-        wanted, found = self.rewriting.claims(), _claims(self.came.new)
+        wanted, found = claims_of(self.rewriting.obj), claims_of(self.came.new)
         if event.kind == "rename":
             return all(identity not in found for identity in event.claims)
         return all(
-            stands_as(path, self.rewriting.obj, self.came.new) and set(wanted.holders(path)) == set(found.holders(path))
+            _is_same(value_at(self.rewriting.obj, path), value_at(self.came.new, path))
+            and set(wanted.holders(path)) == set(found.holders(path))
             for path in event.fields
         )
 
@@ -89,37 +90,35 @@ def _comes_of(seen: Understood, known: Judgement) -> bool:
 
 def _retraced(policies: PolicySet, seen: Understood, phase: Phase, cap: Mode) -> Judgement | None:
     """The request before our own rewrite, if one is seen in it: all that is undone must be done again by the policies."""
+    came, parts = seen.change.request, []
     for take_back in earlier_requests(seen):
         earlier = take_back(None)
         if earlier is None:
             continue
-        found = _judged(policies, understand(earlier.request), phase, cap)
-        if not earlier.values_gone_again(found.rewriting.obj):
-            continue
-        again = earlier.done_again(found.rewriting.obj, seen.change.request.new)
+        found, again = _again(policies, earlier, came, phase, cap)
         if again == earlier.moved:
-            return _as_stored(found, earlier, seen.change.request)
-        part = take_back(again) if again else None  # the rest was somebody else's doing
-        if part is not None:
-            found = _judged(policies, understand(part.request), phase, cap)
-            again = part.done_again(found.rewriting.obj, seen.change.request.new)
-            if again == part.moved and part.values_gone_again(found.rewriting.obj):
-                return _as_stored(found, part, seen.change.request)
+            return found
+        if again:
+            parts.append((take_back, again))
+    for take_back, proven in parts:  # the rest was somebody else's doing
+        earlier = take_back(proven)
+        if earlier is not None:
+            found, again = _again(policies, earlier, came, phase, cap)
+            if again == earlier.moved:
+                return found
     return None
 
 
-def _claims(obj: Mapping[str, Any]) -> ManagedFields:
-    return ManagedFields.parse((obj.get("metadata") or {}).get("managedFields"))
-
-
-def _as_stored(found: Judgement, earlier: Earlier, came: Request) -> Judgement:
-    """What was taken away, and the server has set to its default again since, is not to be taken away once more."""
-    obj: Any = found.rewriting.obj
-    for path in {path: None for item in earlier.moved.values() for path in item.back.leaves()}:
-        value = value_at(came.new, path)
-        if value is not ABSENT and value_at(obj, path) is ABSENT:
-            obj = with_value(obj, path, value, came.new)
-    return replace(found, rewriting=replace(found.rewriting, obj=obj))
+def _again(
+    policies: PolicySet, earlier: Earlier, came: Request, phase: Phase, cap: Mode
+) -> tuple[Judgement, dict[Identity, Moved]]:
+    """The earlier request judged, and what of it the policies do again as it came."""
+    found = _judged(policies, understand(earlier.request), phase, cap)
+    if not earlier.values_gone_again(found.rewriting.obj):
+        return found, {}
+    obj = earlier.as_stored(found.rewriting.obj, came.new)
+    found = replace(found, rewriting=replace(found.rewriting, obj=obj))
+    return found, earlier.done_again(obj, came.new)
 
 
 def _differ(wanted: Mapping[str, Any], came: Mapping[str, Any]) -> bool:
@@ -133,7 +132,7 @@ def _differ(wanted: Mapping[str, Any], came: Mapping[str, Any]) -> bool:
     names = (metadata.keys() | had.keys()) - {"managedFields"}
     if any(not _is_same(metadata.get(name), had.get(name)) for name in names):
         return True
-    one, other = _claims(wanted), _claims(came)
+    one, other = claims_of(wanted), claims_of(came)
     return one.keys() != other.keys() or any(
         claim.entry != other[identity].entry and claim.fields != other[identity].fields
         for identity, claim in one.items()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from webhook.admission.draft import Draft, item_prefixes
+from webhook.admission.draft import Draft, claims_of, item_prefixes
 from webhook.admission.evidence import Evidence
 from webhook.admission.explanations import ancient_changes
 from webhook.admission.hypotheses import nobody, updater
@@ -25,10 +25,10 @@ from webhook.fields import (
     FieldPath,
     FieldSet,
     Identity,
-    ManagedFields,
     Request,
     value_at,
 )
+from webhook.fields.editing import with_value
 from webhook.fields.fieldset import EMPTY
 from webhook.fields.values import same
 
@@ -55,28 +55,35 @@ class Earlier:
         undone = EMPTY
         for item in self.moved.values():
             undone = undone | item.back | item.away
-        one, other = _claims(wanted), _claims(came)
+        one, other = claims_of(wanted), claims_of(came)
         differing = EMPTY
         for identity in {*one, *other}:
             held, holds = (claims[identity].held_of(undone) if identity in claims else EMPTY for claims in (one, other))
             differing = differing | (held - holds) | (holds - held)
-        differing = differing | FieldSet.from_paths(path for path in undone if not stands_as(path, wanted, came))
+        differing = differing | FieldSet.from_paths(
+            path for path in undone if not _is_same(value_at(wanted, path), value_at(came, path))
+        )
         parts = {name: Moved(item.back - differing, item.away - differing) for name, item in self.moved.items()}
         return {identity: item for identity, item in parts.items() if item != Moved()}
+
+    def as_stored(self, wanted: Mapping[str, Any], came: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A rewritten object in which the server has set to their defaults again what was taken away.
+
+        It does so after each patch; such a value is claimed by nobody. No default stands in the metadata.
+        """
+        obj: Any = wanted
+        for path in {path: None for item in self.moved.values() for path in item.back.leaves()}:
+            if path[0] != "f:metadata" and value_at(obj, path) is ABSENT:
+                value = value_at(came, path)
+                obj = obj if value is ABSENT else with_value(obj, path, value, came)
+        made: Mapping[str, Any] = obj
+        return made
 
     def values_gone_again(self, obj: Mapping[str, Any]) -> bool:
         return all(value_at(obj, path) is ABSENT for path in self.values)  # of the policies' making, before defaults
 
 
-def _claims(obj: Mapping[str, Any]) -> ManagedFields:
-    return ManagedFields.parse((obj.get("metadata") or {}).get("managedFields"))
-
-
-def stands_as(path: FieldPath, wanted: Mapping[str, Any], came: Mapping[str, Any]) -> bool:
-    """Whether a value is what a rewrite made it. The server may have set one that was taken away to its default again."""
-    one, other = value_at(wanted, path), value_at(came, path)
-    if one is ABSENT and path[0] != "f:metadata":
-        return True
+def _is_same(one: Any, other: Any) -> bool:
     return one is other or same(one, other)
 
 
@@ -118,6 +125,10 @@ def _writers(evidence: Evidence) -> Iterator[Identity]:
         if applier in evidence.new_claims or applier in evidence.old_claims:
             yield applier
     yield updater(evidence) or nobody(request)
+    if request.field_manager is None:  # then he may have been one whose claim goes by another name now
+        yield from (
+            name for name, moved in evidence.changes.items() if moved.new is None and name.operation == "Update"
+        )
 
 
 def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
@@ -184,7 +195,11 @@ def _taken_back(
         draft.hold(identity, (draft.claim(identity) - item.away) | item.back)
     if given:
         draft.hold(me, draft.claim(me) | given)
-    return Earlier(replace(evidence.request, new=draft.rewritten()), {**before, **parts}, values)
+    moved = dict(before)
+    for identity, item in parts.items():
+        earlier = moved.get(identity, Moved())
+        moved[identity] = Moved(earlier.back | item.back, earlier.away | item.away)
+    return Earlier(replace(evidence.request, new=draft.rewritten()), moved, values)
 
 
 def _uncreated(change: Change, only: Mapping[Identity, Moved] | None) -> Earlier | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.admission.actions import CannotRewrite, heal, prune, reassign, release, rename, restore
 from webhook.admission.draft import Draft
-from webhook.fields import Change, FieldSet, Identity, ManagedFields, Request
+from webhook.fields import Change, FieldSet, Identity, Request
 from webhook.fields.editing import Ambiguous
 from webhook.fields.fieldset import EMPTY
 from webhook.policy.compiled import Action, Event, Mode, OwnershipRule, Policy, RenameRule, Verdict
@@ -45,9 +45,6 @@ class Rewriting:
     @property
     def changed(self) -> bool:
         return bool(self.done)
-
-    def claims(self) -> ManagedFields:
-        return ManagedFields.parse((self.obj.get("metadata") or {}).get("managedFields"))
 
 
 def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
