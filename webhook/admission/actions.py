@@ -130,9 +130,13 @@ def _in_another_version(change: Change, path: FieldPath) -> bool:
 
 
 def _speaks(change: Change, identity: Identity, region: Steps) -> bool:
-    """Whether a claim's paths mean what the objects' do: in their version, and all that is metadata."""
+    """Whether a claim's paths mean what the objects' do: in their version, all that is metadata, and what was taken there
+    from a claim in another version by this write."""
     claim = change.new_claims.get(identity) or change.old_claims.get(identity)
-    return claim is None or claim.api_version == change.request.api_version or region[0] == "f:metadata"
+    if claim is None or claim.api_version == change.request.api_version or region[0] == "f:metadata":
+        return True
+    moved = change.changes.get(identity)
+    return identity != change.requester.identity and moved is not None and moved.lost.has_prefix(region)
 
 
 def _names(change: Change, path: FieldPath) -> tuple[str, ...]:

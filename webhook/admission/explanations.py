@@ -123,6 +123,26 @@ def put_back(evidence: Evidence, path: FieldPath) -> bool:
     return path[1:2] == ("f:ports",) and path[-1] == "f:nodePort"
 
 
+_NAME_OF_NAMESPACE = ("f:metadata", "f:labels", "f:kubernetes.io/metadata.name")
+_LABELLED_BY_TEMPLATE = (("batch", "jobs"), ("", "replicationcontrollers"))
+
+
+def set_anew(evidence: Evidence, path: FieldPath) -> bool:
+    """Whether the server sets something in the metadata that an apply dropped: defaults stand elsewhere but for these.
+
+    A namespace's name as its label, a template's labels on an object that has none, a DaemonSet's generation.
+    """
+    resource = evidence.request.resource
+    place = (resource.group, resource.resource)
+    if place == ("", "namespaces"):
+        return path == _NAME_OF_NAMESPACE
+    if place == ("apps", "daemonsets"):
+        return path == TEMPLATE_GENERATION
+    if place in _LABELLED_BY_TEMPLATE and path[:2] == _NAME_OF_NAMESPACE[:2]:
+        return evidence.new_value(path[:2]) == evidence.new_value(("f:spec", "f:template", *path[:2]))
+    return False
+
+
 def ancient_changes(evidence: Evidence, me: Identity | None) -> tuple[Identity, ...]:
     """The claims that the cap folded: with the requester's, the object had more than ten Update claims.
 

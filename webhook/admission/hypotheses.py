@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from webhook.admission.cap import folded_at_once, swallowed
 from webhook.admission.evidence import LAST_APPLIED, Evidence
-from webhook.admission.explanations import ancient_changes, given_up, is_bucket, migration, put_back, schema_change
+from webhook.admission.explanations import (
+    ancient_changes,
+    given_up,
+    is_bucket,
+    migration,
+    put_back,
+    schema_change,
+    set_anew,
+)
 from webhook.fields import (
     ABSENT,
     Claim,
@@ -268,7 +276,7 @@ def _dropped(evidence: Evidence, mine: Claim | None, path: FieldPath) -> bool:
         return True
     if isinstance(value, dict | list):
         return True  # kept for its parts, which may be nobody's
-    if path[0] != "f:metadata":
+    if path[0] != "f:metadata" or set_anew(evidence, path):
         return True  # gone, and defaulted anew
     return any(claim.reaches(path) or _leaf_above(claim, path) for claim in evidence.new_claims.values())
 

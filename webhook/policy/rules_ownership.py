@@ -201,6 +201,7 @@ def ghosts(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> It
         found = FieldSet.from_paths(
             path for path in candidates.leaves() if path != scaled and _is_ghost(rule, facts, identity, path)
         )
+        found = found | _ghost_items(rule, facts, identity, candidates, found)
         if found:
             keepers = {claim for path in found for claim in change.new_claims.holders(path)}
             note = f"kept alive by {_join(sorted(keepers))}"
@@ -221,6 +222,24 @@ def _is_ghost(rule: OwnershipRule, facts: Facts, me: Identity, path: FieldPath) 
             if identity != me and not is_leftover(rule, identity) and _more_than_keys(claim.fields, item):
                 return False
     return True
+
+
+def _ghost_items(rule: OwnershipRule, facts: Facts, me: Identity, candidates: FieldSet, found: FieldSet) -> FieldSet:
+    """The list items that were dropped whole, and of which leftovers alone keep what they never shared: half of an item."""
+    claims = facts.change.new_claims
+    return FieldSet.from_paths(
+        path
+        for path in candidates
+        if path[-1][:2] == "k:"
+        and not found.has_prefix(path)
+        and value_at(facts.change.request.new, path) is not ABSENT
+        and claims.holders(path)
+        and all(
+            is_leftover(rule, identity) and not identity.subresource
+            for identity, claim in claims.items()
+            if identity != me and claim.reaches(path)
+        )
+    )
 
 
 def _more_than_keys(fields: FieldSet, item: tuple[str, ...]) -> bool:
