@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from webhook.admission.draft import Draft, item_prefixes, key_names
@@ -46,6 +47,7 @@ def restore(draft: Draft, change: Change, paths: FieldSet) -> FieldSet:
         for identity in draft.identities():
             draft.membership_as_before(identity, path)
     done = FieldSet.from_paths(regions)
+    _let_go(draft, change, done)
     draft.restored = draft.restored | done
     if not _wholly_restored(draft, change):
         if hidden:
@@ -193,26 +195,44 @@ def reassign(draft: Draft, change: Change, event: Event) -> FieldSet:
                     draft.hold(identity, draft.claim(identity) | one)
             elif draft.reaches(identity, path):
                 draft.hold(identity, draft.claim(identity).replaced(path, EMPTY))
+    _let_go(draft, change, event.fields)
     return event.fields
 
 
-def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
-    """Release: shared paths out of the leftover's claim, and with them what keeps the items and maps around them alive.
+def _let_go(draft: Draft, change: Change, paths: FieldSet) -> None:
+    """Takes from the requester's apply the items around some paths that it came to hold beside others.
 
-    An item is kept by a claim on itself. If the leftover kept it, and not what is in it, the owner could not drop it: the
+    An item is kept by a claim on itself. If the requester kept it, and not what is in it, its owner could not drop it: the
     server would refuse the half that is left.
     """
+    me = change.requester.identity
+    if me is None or me.operation != "Apply":
+        return  # an update never takes hold of an item that is there
+    before = change.old_claims.get(me)
+    others = [draft.claim(identity) for identity in draft.identities() if identity != me]
+    items = {item for path in paths for item in item_prefixes(path) if before is None or not before.holds(item)}
+    if kept := _kept_by(items, others):
+        draft.hold(me, draft.claim(me) - kept)
+
+
+def _kept_by(items: Iterable[Steps], owners: list[FieldSet]) -> FieldSet:
+    """Of list items: those that owners keep too, with their keys."""
+    return FieldSet.from_paths(
+        FieldPath(path)
+        for item in items
+        if item[-1][:2] == "k:" and any(item in owner for owner in owners)
+        for path in (item, *((*item, f"f:{name}") for name in key_names(item[-1])))
+    )
+
+
+def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
+    """Release: shared paths out of the leftover's claim, and with them what keeps the items and maps around them alive."""
     (leftover,) = event.claims
     owners = [draft.claim(identity) for identity in draft.identities() if rule.owning.mean_claim(identity)]
     frames = {path[:length] for path in event.fields for length in range(2, len(path))}
-    items = [
-        FieldPath(path)
-        for frame in frames
-        if frame[-1][:2] == "k:" and any(frame in owner for owner in owners)
-        for path in (frame, *((*frame, f"f:{name}") for name in key_names(frame[-1])))
-    ]
     kept = draft.claim(leftover) - event.fields
-    kept = kept - FieldSet.from_paths(items) if items else kept
+    if items := _kept_by(frames, owners):
+        kept = kept - items
     for frame in sorted(frames, key=len, reverse=True):
         if frame[-1][:2] == "f:" and kept.is_leaf(frame) and any(owner.has_prefix(frame) for owner in owners):
             kept = kept - FieldSet.from_paths([FieldPath(frame)])
