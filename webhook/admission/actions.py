@@ -9,6 +9,7 @@ from webhook.admission.draft import Draft, item_prefixes, key_names
 from webhook.admission.evidence import is_open
 from webhook.fields import ABSENT, Change, FieldPath, FieldSet, Identity, value_at
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.lookup import Values
 from webhook.fields.values import same
 from webhook.policy.compiled import Event, OwnershipRule, RenameRule
 from webhook.policy.rules_ownership import is_leftover
@@ -40,9 +41,8 @@ def restore(draft: Draft, change: Change, paths: FieldSet) -> FieldSet:
         region = _region(draft, change, path)
         hidden = hidden or (_is_hidden(draft, region) and _in_another_version(change, path))
         regions[region] = None
-    for region in regions:
-        if not any(region[:length] in regions for length in range(1, len(region))):
-            _restore_at(draft, change, region)
+    outer = [region for region in regions if not any(region[:length] in regions for length in range(1, len(region)))]
+    _restore_at(draft, change, outer)
     for path in paths - paths.leaves():
         for identity in draft.identities():
             draft.membership_as_before(identity, path)
@@ -79,19 +79,21 @@ def _became_another_kind(was: Any, now: Any) -> bool:
     return ABSENT not in (was, now) and isinstance(was, dict | list) != isinstance(now, dict | list)
 
 
-def _restore_at(draft: Draft, change: Change, region: Steps) -> None:
-    was = value_at(draft.old, region)
-    if not same(was, value_at(draft.values, region)):
-        draft.put_back(region)
+def _restore_at(draft: Draft, change: Change, regions: list[Steps]) -> None:
+    """Values and claims at some places as they were, and around them where that makes or removes what holds them."""
+    new = Values(change.request.new)
+    draft.put_back([region for region in regions if not same(value_at(draft.old, region), new.at(region))])
+    foreign = [identity for identity in draft.identities() if not _speaks(change, identity)]
+    everywhere = FieldSet.from_paths(regions)
     for identity in draft.identities():
-        if _speaks(change, identity, region):
-            draft.claim_as_before(identity, region)
-    for length in range(len(region) - 1, 0, -1):
-        parent = region[:length]
-        if (value_at(change.request.new, parent) is ABSENT) == (value_at(draft.values, parent) is ABSENT):
-            return
-        for identity in draft.identities():
-            draft.membership_as_before(identity, parent)
+        if identity not in foreign:
+            draft.claim_as_before(identity, everywhere)
+        elif there := [region for region in regions if _took_from(change, identity, region)]:
+            draft.claim_as_before(identity, FieldSet.from_paths(there))
+    for parent in {region[:length] for region in regions for length in range(1, len(region))}:
+        if (new.at(parent) is ABSENT) != (value_at(draft.values, parent) is ABSENT):
+            for identity in draft.identities():
+                draft.membership_as_before(identity, parent)
 
 
 def _wholly_restored(draft: Draft, change: Change) -> bool:
@@ -131,11 +133,15 @@ def _in_another_version(change: Change, path: FieldPath) -> bool:
     )
 
 
-def _speaks(change: Change, identity: Identity, region: Steps) -> bool:
-    """Whether a claim's paths mean what the objects' do: in their version, all that is metadata, and what was taken there
-    from a claim in another version by this write."""
+def _speaks(change: Change, identity: Identity) -> bool:
+    """Whether a claim's paths mean what the objects' do: in another version only those of the metadata are sure to."""
     claim = change.new_claims.get(identity) or change.old_claims.get(identity)
-    if claim is None or claim.api_version == change.request.api_version or region[0] == "f:metadata":
+    return claim is None or claim.api_version == change.request.api_version
+
+
+def _took_from(change: Change, identity: Identity, region: Steps) -> bool:
+    """Whether a place means the same to a claim in another version: in the metadata, or where this write took it there."""
+    if region[0] == "f:metadata":
         return True
     moved = change.changes.get(identity)
     return identity != change.requester.identity and moved is not None and moved.lost.has_prefix(region)
@@ -186,15 +192,13 @@ def _give_up(draft: Draft, rule: OwnershipRule, path: Steps) -> None:
 
 def reassign(draft: Draft, change: Change, event: Event) -> FieldSet:
     """Reassign: the new value stays, and the path goes back to the owners' claims that held it before."""
-    for path in event.fields:
-        one = FieldSet.from_paths([path])
-        for identity in draft.identities():
-            if identity in event.claims:
-                before = change.old_claims.get(identity)
-                if before is not None and before.holds(path):
-                    draft.hold(identity, draft.claim(identity) | one)
-            elif draft.reaches(identity, path):
-                draft.hold(identity, draft.claim(identity).replaced(path, EMPTY))
+    for identity in tuple(draft.identities()):
+        held = draft.claim(identity)
+        if identity in event.claims:
+            before = change.old_claims.get(identity)
+            draft.hold(identity, held | before.held_of(event.fields) if before is not None else held)
+        elif (kept := held.recursive_difference(event.fields)) != held:
+            draft.hold(identity, kept)
     _let_go(draft, change, event.fields)
     return event.fields
 

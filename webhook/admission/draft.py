@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from webhook.fields import ABSENT, Claim, FieldSet, Identity, ManagedFields, Request, value_at
-from webhook.fields.editing import in_order_of, with_value, without_value
+from webhook.fields.editing import Editor, in_order_of
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.lookup import Values
 from webhook.fields.steps import step_value
 
 Steps = tuple[str, ...]
@@ -20,36 +21,58 @@ class Draft:
     def __init__(self, request: Request, old_claims: ManagedFields, new_claims: ManagedFields) -> None:
         self.old: Mapping[str, Any] = request.old if request.old is not None else {}
         self.came: Mapping[str, Any] = request.new
-        self.values: Mapping[str, Any] = request.new
+        self._editor = Editor(request.new)
         self.restored = EMPTY  # the paths at and below which all is as it was
         self._request, self._old_claims, self._new_claims = request, old_claims, new_claims
         self._edited: dict[Identity, FieldSet] = {}
         self._times: dict[Identity, str] = {}
         self._as_before = False
+        self._old_values, self._new_values = Values(self.old), Values(request.new)
 
     # Values
 
-    def put_back(self, path: Steps) -> None:
-        """The value at a path as it was before the request, with the parents and the place in a list that it had."""
-        was = value_at(self.old, path)
-        if was is not ABSENT:
-            self.values = with_value(self.values, path, was, self.old)
-            return
-        self.values = without_value(self.values, path)
-        for length in range(len(path) - 1, 0, -1):  # maps and lists that came with it
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The object by now, its claims apart."""
+        values: Mapping[str, Any] = self._editor.value
+        return values
+
+    def put_back(self, paths: Iterable[Steps]) -> None:
+        """The values at paths as they were before the request, with the parents and the places in lists that they had."""
+        items: dict[Steps, tuple[dict[str, Any], list[str]]] = {}  # by list: those that come back, those that go
+        for path in paths:
+            was = self._old_values.at(path)
+            if path[-1][:2] in ("k:", "v:") and (was is ABSENT) != (self._new_values.at(path) is ABSENT):
+                back, gone = items.setdefault(path[:-1], ({}, []))
+                if was is ABSENT:
+                    gone.append(path[-1])
+                else:
+                    back[path[-1]] = was
+            elif was is not ABSENT:
+                self._editor.put(path, was, self.old)
+            else:
+                self.remove(path)
+                self._tidy(path)
+        for place, (back, gone) in items.items():
+            self._editor.put_items(place, back, gone, self.old)
+            self._tidy((*place, ""))
+
+    def _tidy(self, path: Steps) -> None:
+        """Takes away the maps and lists around a path that came with what is gone."""
+        for length in range(len(path) - 1, 0, -1):
             parent = path[:length]
-            if value_at(self.values, parent) not in ({}, []) or value_at(self.old, parent) is not ABSENT:
+            if value_at(self.values, parent) not in ({}, []) or self._old_values.at(parent) is not ABSENT:
                 return
-            self.values = without_value(self.values, parent)
+            self.remove(parent)
 
     def put_in_order(self, path: Steps, names: tuple[str, ...]) -> None:
         """The common items of a keyed list in the order that they had."""
         items, like = value_at(self.values, path), value_at(self.old, path)
         if isinstance(items, list) and isinstance(like, list):
-            self.values = with_value(self.values, path, in_order_of(items, like, names))
+            self._editor.put(path, in_order_of(items, like, names))
 
     def remove(self, path: Steps) -> None:
-        self.values = without_value(self.values, path)
+        self._editor.remove(path)
 
     # Claims
 
@@ -73,13 +96,13 @@ class Draft:
         """Let a claim hold exactly these paths."""
         self._edited[identity] = paths
 
-    def claim_as_before(self, identity: Identity, path: Steps) -> None:
-        """A claim as it was before the request, at a path and below it."""
+    def claim_as_before(self, identity: Identity, paths: FieldSet) -> None:
+        """A claim as it was before the request, at some paths and below them."""
         before = self._old_claims.get(identity)
-        if not self.reaches(identity, path) and (before is None or not before.reaches(path)):
-            return
-        held = before.fields if before is not None else EMPTY
-        self.hold(identity, self.claim(identity).replaced(path, held))
+        now, held = self.claim(identity), before.fields if before is not None else EMPTY
+        kept = now.recursive_difference(paths) | (held - held.recursive_difference(paths))
+        if kept != now:
+            self.hold(identity, kept)
 
     def membership_as_before(self, identity: Identity, path: Steps) -> None:
         """Whether a claim holds a path itself, as it was before the request."""

@@ -28,7 +28,7 @@ from webhook.fields import (
     Request,
     value_at,
 )
-from webhook.fields.editing import with_value
+from webhook.fields.editing import Editor
 from webhook.fields.fieldset import EMPTY
 from webhook.fields.values import same
 
@@ -71,12 +71,13 @@ class Earlier:
 
         It does so after each patch; such a value is claimed by nobody. No default stands in the metadata.
         """
-        obj: Any = wanted
+        editor = Editor(wanted)
         for path in {path: None for item in self.moved.values() for path in item.back.leaves()}:
-            if path[0] != "f:metadata" and value_at(obj, path) is ABSENT:
+            if path[0] != "f:metadata" and value_at(wanted, path) is ABSENT:
                 value = value_at(came, path)
-                obj = obj if value is ABSENT else with_value(obj, path, value, came)
-        made: Mapping[str, Any] = obj
+                if value is not ABSENT:
+                    editor.put(path, value, came)
+        made: Mapping[str, Any] = editor.value
         return made
 
     def values_gone_again(self, obj: Mapping[str, Any]) -> bool:
@@ -250,8 +251,7 @@ def _unpruned(
         for path in lost.leaves():
             gone = (item for item in item_prefixes(path) if value_at(evidence.request.new, item) is ABSENT)
             values[next(gone, path)] = None
-    for region in values:
-        draft.put_back(region)
+    draft.put_back(values)
     for path in own.lost.leaves():  # what the applier alone had in an item went by itself
         within = any(path[: len(region)] == region and len(path) > len(region) for region in values)
         if within and not any(path in lost or lost.has_prefix(path) for lost in pruned.values()):

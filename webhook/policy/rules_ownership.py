@@ -213,7 +213,10 @@ def _is_ghost(rule: OwnershipRule, facts: Facts, me: Identity, path: FieldPath) 
     change = facts.change
     if value_at(change.request.new, path) is ABSENT or is_item_key(path):
         return False
-    keepers = [identity for identity in change.new_claims.holders(path) if identity != me]
+    reaching = [(identity, claim) for identity, claim in change.new_claims.items() if claim.reaches(path)]
+    if not all(claim.holds_leaf(path) for _, claim in reaching):
+        return False  # an empty map was dropped: what others put into it, or the owner itself, is no ghost
+    keepers = [identity for identity, _ in reaching if identity != me]
     if not keepers or not all(is_leftover(rule, keeper) and not keeper.subresource for keeper in keepers):
         return False
     items = [path[: n + 1] for n, step in enumerate(path) if step[:2] in ("k:", "v:")]
