@@ -9,7 +9,6 @@ from webhook.admission.draft import Draft, item_prefixes, key_names
 from webhook.admission.evidence import is_open
 from webhook.fields import ABSENT, Change, FieldPath, FieldSet, Identity, value_at
 from webhook.fields.fieldset import EMPTY
-from webhook.fields.lookup import Values
 from webhook.fields.values import same
 from webhook.policy.compiled import Event, OwnershipRule, RenameRule
 from webhook.policy.rules_ownership import is_leftover
@@ -60,12 +59,12 @@ def restore(draft: Draft, change: Change, paths: FieldSet) -> FieldSet:
 def _region(draft: Draft, change: Change, path: FieldPath) -> Steps:
     """What has to be restored whole for a path: the list item that came or went, or the one value that it is a part of."""
     for item in item_prefixes(path):
-        if (value_at(draft.old, item) is ABSENT) != (value_at(change.request.new, item) is ABSENT):
+        if (draft.before.at(item) is ABSENT) != (draft.after.at(item) is ABSENT):
             return item
     claims = (*change.old_claims.claims(), *change.new_claims.claims())
     for length in range(2, len(path)):
         whole = path[:length]
-        if _became_another_kind(value_at(draft.old, whole), value_at(change.request.new, whole)):
+        if _became_another_kind(draft.before.at(whole), draft.after.at(whole)):
             return whole
         if not is_open(whole) and any(claim.holds_leaf(whole) for claim in claims):
             parts = any(claim.reaches(whole) and not claim.holds_leaf(whole) for claim in claims)
@@ -81,8 +80,7 @@ def _became_another_kind(was: Any, now: Any) -> bool:
 
 def _restore_at(draft: Draft, change: Change, regions: list[Steps]) -> None:
     """Values and claims at some places as they were, and around them where that makes or removes what holds them."""
-    new = Values(change.request.new)
-    draft.put_back([region for region in regions if not same(value_at(draft.old, region), new.at(region))])
+    draft.put_back([region for region in regions if not same(draft.before.at(region), draft.after.at(region))])
     foreign = [identity for identity in draft.identities() if not _speaks(change, identity)]
     everywhere = FieldSet.from_paths(regions)
     for identity in draft.identities():
@@ -91,7 +89,8 @@ def _restore_at(draft: Draft, change: Change, regions: list[Steps]) -> None:
         elif there := [region for region in regions if _took_from(change, identity, region)]:
             draft.claim_as_before(identity, FieldSet.from_paths(there))
     for parent in {region[:length] for region in regions for length in range(1, len(region))}:
-        if (new.at(parent) is ABSENT) != (value_at(draft.values, parent) is ABSENT):
+        was, now = draft.before.at(parent) is ABSENT, draft.after.at(parent) is ABSENT
+        if was != now and now != (value_at(draft.values, parent) is ABSENT):
             for identity in draft.identities():
                 draft.membership_as_before(identity, parent)
 
@@ -103,7 +102,7 @@ def _wholly_restored(draft: Draft, change: Change) -> bool:
     """
     differing = change.written | change.removed | change.reordered
     left = differing.recursive_difference(draft.restored)
-    if not all(same(value_at(draft.old, path), value_at(draft.values, path)) for path in left):
+    if not all(same(draft.before.at(path), value_at(draft.values, path)) for path in left):
         return False
     requester = change.requester.identity
     for identity, moved in change.changes.items():
@@ -123,7 +122,7 @@ def _writes_another_version(change: Change) -> bool:
 
 
 def _is_hidden(draft: Draft, region: Steps) -> bool:
-    return value_at(draft.old, region) is ABSENT and value_at(draft.came, region) is ABSENT
+    return draft.before.at(region) is ABSENT and draft.after.at(region) is ABSENT
 
 
 def _in_another_version(change: Change, path: FieldPath) -> bool:

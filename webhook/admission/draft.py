@@ -27,7 +27,7 @@ class Draft:
         self._edited: dict[Identity, FieldSet] = {}
         self._times: dict[Identity, str] = {}
         self._as_before = False
-        self._old_values, self._new_values = Values(self.old), Values(request.new)
+        self.before, self.after = Values(self.old), Values(request.new)
 
     # Values
 
@@ -41,8 +41,8 @@ class Draft:
         """The values at paths as they were before the request, with the parents and the places in lists that they had."""
         items: dict[Steps, tuple[dict[str, Any], list[str]]] = {}  # by list: those that come back, those that go
         for path in paths:
-            was = self._old_values.at(path)
-            if path[-1][:2] in ("k:", "v:") and (was is ABSENT) != (self._new_values.at(path) is ABSENT):
+            was = self.before.at(path)
+            if path[-1][:2] in ("k:", "v:") and (was is ABSENT) != (self.after.at(path) is ABSENT):
                 back, gone = items.setdefault(path[:-1], ({}, []))
                 if was is ABSENT:
                     gone.append(path[-1])
@@ -61,13 +61,13 @@ class Draft:
         """Takes away the maps and lists around a path that came with what is gone."""
         for length in range(len(path) - 1, 0, -1):
             parent = path[:length]
-            if value_at(self.values, parent) not in ({}, []) or self._old_values.at(parent) is not ABSENT:
+            if value_at(self.values, parent) not in ({}, []) or self.before.at(parent) is not ABSENT:
                 return
             self.remove(parent)
 
     def put_in_order(self, path: Steps, names: tuple[str, ...]) -> None:
         """The common items of a keyed list in the order that they had."""
-        items, like = value_at(self.values, path), value_at(self.old, path)
+        items, like = value_at(self.values, path), self.before.at(path)
         if isinstance(items, list) and isinstance(like, list):
             self._editor.put(path, in_order_of(items, like, names))
 

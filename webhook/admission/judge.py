@@ -11,7 +11,8 @@ from webhook.admission.draft import claims_of
 from webhook.admission.retrace import Earlier, Moved, earlier_requests, shows_traces
 from webhook.admission.rewrite import Rewriting, can_rewrite, in_force, rewrite
 from webhook.admission.understand import Understood, examine, understand
-from webhook.fields import Change, Identity, Request, value_at
+from webhook.fields import Change, Identity, Request
+from webhook.fields.lookup import Values
 from webhook.fields.values import same
 from webhook.policy.compiled import Event, Mode, Verdict
 from webhook.policy.evaluate import Phase, evaluate
@@ -48,9 +49,9 @@ class Judgement:
         wanted, found = claims_of(self.rewriting.obj), claims_of(self.came.new)
         if event.kind == "rename":
             return all(identity not in found for identity in event.claims)
+        made, stored = Values(self.rewriting.obj), Values(self.came.new)
         return all(
-            _is_same(value_at(self.rewriting.obj, path), value_at(self.came.new, path))
-            and set(wanted.holders(path)) == set(found.holders(path))
+            _is_same(made.at(path), stored.at(path)) and set(wanted.holders(path)) == set(found.holders(path))
             for path in event.fields
         )
 

@@ -26,10 +26,10 @@ from webhook.fields import (
     FieldSet,
     Identity,
     Request,
-    value_at,
 )
 from webhook.fields.editing import Editor
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.lookup import Values
 from webhook.fields.values import same
 
 Steps = tuple[str, ...]
@@ -60,8 +60,9 @@ class Earlier:
         for identity in {*one, *other}:
             held, holds = (claims[identity].held_of(undone) if identity in claims else EMPTY for claims in (one, other))
             differing = differing | (held - holds) | (holds - held)
+        made, found = Values(wanted), Values(came)
         differing = differing | FieldSet.from_paths(
-            path for path in undone if not _is_same(value_at(wanted, path), value_at(came, path))
+            path for path in undone if not _is_same(made.at(path), found.at(path))
         )
         parts = {name: Moved(item.back - differing, item.away - differing) for name, item in self.moved.items()}
         return {identity: item for identity, item in parts.items() if item != Moved()}
@@ -71,17 +72,18 @@ class Earlier:
 
         It does so after each patch; such a value is claimed by nobody. No default stands in the metadata.
         """
-        editor = Editor(wanted)
+        editor, made, found = Editor(wanted), Values(wanted), Values(came)
         for path in {path: None for item in self.moved.values() for path in item.back.leaves()}:
-            if path[0] != "f:metadata" and value_at(wanted, path) is ABSENT:
-                value = value_at(came, path)
+            if path[0] != "f:metadata" and made.at(path) is ABSENT:
+                value = found.at(path)
                 if value is not ABSENT:
                     editor.put(path, value, came)
-        made: Mapping[str, Any] = editor.value
-        return made
+        stored: Mapping[str, Any] = editor.value
+        return stored
 
     def values_gone_again(self, obj: Mapping[str, Any]) -> bool:
-        return all(value_at(obj, path) is ABSENT for path in self.values)  # of the policies' making, before defaults
+        found = Values(obj)
+        return all(found.at(path) is ABSENT for path in self.values)  # of the policies' making, before defaults
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -226,17 +228,16 @@ def _pruned(
     if own is None or not own.lost:
         return {}
     found = {}
+    before, after = Values(request.old), Values(request.new)
     for identity, moved in changes.items():
         if identity != own.identity and moved.lost:
             gone = moved.lost.recursive_difference(written)  # what became another value is not gone
-            gone = FieldSet.from_paths(path for path in gone if _is_gone(request, path))
+            gone = FieldSet.from_paths(
+                path for path in gone if after.at(path) is ABSENT and before.at(path) is not ABSENT
+            )
             if gone & own.lost:
                 found[identity] = gone
     return found
-
-
-def _is_gone(request: Request, path: FieldPath) -> bool:
-    return value_at(request.new, path) is ABSENT and value_at(request.old, path) is not ABSENT
 
 
 def _unpruned(
@@ -249,7 +250,7 @@ def _unpruned(
     for identity, lost in pruned.items():
         draft.hold(identity, draft.claim(identity) | lost)
         for path in lost.leaves():
-            gone = (item for item in item_prefixes(path) if value_at(evidence.request.new, item) is ABSENT)
+            gone = (item for item in item_prefixes(path) if evidence.new_value(item) is ABSENT)
             values[next(gone, path)] = None
     draft.put_back(values)
     for path in own.lost.leaves():  # what the applier alone had in an item went by itself

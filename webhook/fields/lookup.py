@@ -33,7 +33,7 @@ class Values:
                     return value_at(value, path[position:])
                 if (value := value.get(step[2:], ABSENT)) is ABSENT:
                     return ABSENT
-            elif step[:2] != "k:" or value.__class__ is not list or len(value) < _LONG:
+            elif step[:2] == "i:" or value.__class__ is not list or len(value) < _LONG:
                 found = value_at(value, (step,))
                 if found is ABSENT:
                     return ABSENT
@@ -46,24 +46,24 @@ class Values:
 
     def _item(self, items: list[Any], step: str) -> Any:
         keys = step_value(step)
-        names = tuple(keys)
+        names = tuple(keys) if step[:2] == "k:" else ()
         known = (id(items), names)
         if known not in self._indices:
             self._indices[known] = _index(items, names)
         index = self._indices[known]
-        wanted = tuple(keys.values())
+        wanted = tuple(keys.values()) if names else (keys,)
         if index is None or not all(value.__class__ is str for value in wanted):
             return value_at(items, (step,))
         return index.get(wanted, ABSENT)
 
 
 def _index(items: list[Any], names: tuple[str, ...]) -> dict[tuple[Any, ...], Any] | None:
-    """The items by their keys; None where a key is no text, or stands twice."""
+    """The items by their keys, or by themselves; None where a key is no text, or stands twice."""
     found: dict[tuple[Any, ...], Any] = {}
     for item in items:
-        if item.__class__ is not dict:
+        if names and item.__class__ is not dict:
             continue
-        key = tuple([item.get(name) for name in names])
+        key = tuple([item.get(name) for name in names]) if names else (item,)
         if not all(value.__class__ is str for value in key) or key in found:
             return None
         found[key] = item

@@ -15,9 +15,9 @@ from webhook.fields import (
     FieldSet,
     Identity,
     Pattern,
-    value_at,
 )
 from webhook.fields.fieldset import EMPTY
+from webhook.fields.lookup import Values
 from webhook.fields.steps import step_value
 from webhook.policy.compiled import ManagerMatcher, OwnershipRule
 
@@ -87,8 +87,15 @@ class Facts:
         change = self.change
         if not change.elsewhere or change.request.old is None:
             return EMPTY
-        old = change.request.old
-        return FieldSet.from_paths(path for path in change.elsewhere if value_at(old, path) is not ABSENT)
+        return FieldSet.from_paths(path for path in change.elsewhere if self.before.at(path) is not ABSENT)
+
+    @lazy
+    def before(self) -> Values:
+        return Values(self.change.request.old)
+
+    @lazy
+    def after(self) -> Values:
+        return Values(self.change.request.new)
 
     @lazy
     def losers(self) -> tuple[tuple[ClaimChange, FieldSet], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from webhook.fields import ABSENT, FieldPath, FieldSet, Identity, value_at
+from webhook.fields import ABSENT, FieldPath, FieldSet, Identity
 from webhook.fields.fieldset import EMPTY
 from webhook.policy.compiled import Action, Event, ManagerMatcher, OwnershipRule, Policy, any_claim
 from webhook.policy.facts import MOVED, Facts, is_item_key
@@ -49,12 +49,12 @@ def _returned(policy: Policy, rule: OwnershipRule, facts: Facts, guarded: FieldS
 
     A claim is never given what it did not hold: its client's next apply would take that away.
     """
-    owners, new = facts.claims_of(rule), facts.change.request.new
+    owners = facts.claims_of(rule)
     lost, holders = EMPTY, []
     for change, paths in facts.losers:
         if change.identity in owners:
             taken = facts.select(paths, rule.fields, rule.except_)
-            there = FieldSet.from_paths(path for path in taken if value_at(new, path) is not ABSENT)
+            there = FieldSet.from_paths(path for path in taken if facts.after.at(path) is not ABSENT)
             if there:
                 lost = lost | there
                 holders.append(change.identity)
@@ -211,7 +211,7 @@ def ghosts(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> It
 
 def _is_ghost(rule: OwnershipRule, facts: Facts, me: Identity, path: FieldPath) -> bool:
     change = facts.change
-    if value_at(change.request.new, path) is ABSENT or is_item_key(path):
+    if facts.after.at(path) is ABSENT or is_item_key(path):
         return False
     reaching = [(identity, claim) for identity, claim in change.new_claims.items() if claim.reaches(path)]
     if not all(claim.holds_leaf(path) for _, claim in reaching):
@@ -235,7 +235,7 @@ def _ghost_items(rule: OwnershipRule, facts: Facts, me: Identity, candidates: Fi
         for path in candidates
         if path[-1][:2] == "k:"
         and not found.has_prefix(path)
-        and value_at(facts.change.request.new, path) is not ABSENT
+        and facts.after.at(path) is not ABSENT
         and claims.holders(path)
         and all(
             is_leftover(rule, identity) and not identity.subresource
