@@ -17,17 +17,18 @@ REPLICAS = ("f:spec", "f:replicas")
 DEFAULTED = "a value that the patched object lacks is defaulted anew"
 DROPPED = "a value that does not fit the patched object is dropped by the server"
 INVALID = "the patched object is refused by the server's validation"
+DROPPED_AND_REFUSED = "a value that does not fit the patched object is dropped by the server, and the request refused"
 CANNOT = "what cannot be rewritten is refused, with the reason"
 SUBRESOURCE = "a write through a subresource is refused, since nothing is rewritten there"
 TWINS = "the server has stored two claims of one identity, and keeps the last at the next write"
-SERVERS_OWN = (DEFAULTED, DROPPED, INVALID, CANNOT, SUBRESOURCE, TWINS)
+SERVERS_OWN = (DEFAULTED, DROPPED, DROPPED_AND_REFUSED, INVALID, CANNOT, SUBRESOURCE, TWINS)
 """All that may come between a rewrite and what is stored, each counted."""
 
 _DEFAULTS: Mapping[str, tuple[str, ...]] = {
     "Deployment": (
         r"spec\.(replicas|minReadySeconds|revisionHistoryLimit|progressDeadlineSeconds)",
         r"spec\.strategy(\.type|\.rollingUpdate\.(maxSurge|maxUnavailable))?",
-        r"spec\.template\.spec\.(restartPolicy|dnsPolicy|schedulerName|terminationGracePeriodSeconds|securityContext)",
+        r"spec\.template\.spec\.(restartPolicy|dnsPolicy|schedulerName|terminationGracePeriodSeconds|securityContext|volumes\.emptyDir)",
         r"spec\.template\.spec\.(initContainers|containers)\."
         r"(imagePullPolicy|resources|terminationMessage(Path|Policy))",
     ),
@@ -37,7 +38,7 @@ _DEFAULTS: Mapping[str, tuple[str, ...]] = {
         r"spec\.ports\.(targetPort|protocol)",
     ),
     "Secret": (r"type",),
-    "HorizontalPodAutoscaler": (r"spec\.minReplicas", r"spec\.metrics"),
+    "HorizontalPodAutoscaler": (r"spec\.minReplicas", r"spec\.metrics", r"spec\.behavior\.scale(Up|Down)\..*"),
     "Widget": (r"spec\.level",),
 }
 _DROPPED: Mapping[str, tuple[str, ...]] = {

@@ -183,6 +183,9 @@ class RewritingStage(Stage):
 
     def _denied(self, seen: Exchange, decision: Decision) -> Iterator[Finding]:
         self.tally["denied"] += 1
+        if decision.patch and self._was_dropped(seen, decision):
+            self.tally[expected.DROPPED_AND_REFUSED] += 1
+            return
         if decision.patch:
             yield Finding("denied what was rewritten", "", seen.message)
         told = seen.message.split("\n")
@@ -196,6 +199,13 @@ class RewritingStage(Stage):
             again = answer(self.policies, seen.passed, "validate")
             if again.allowed:
                 yield Finding("denied", "allowed", seen.message)
+
+    def _was_dropped(self, seen: Exchange, decision: Decision) -> bool:
+        """Whether what was put back is not there any more where the validating call looks."""
+        if seen.came is None or seen.passed is None or seen.write.subresource:
+            return False
+        wanted = patched(seen.came["request"]["object"], decision)
+        return expected.DROPPED in expected.value_findings(seen.kind, wanted, seen.passed["request"]["object"])
 
     def _invalid(self, world: World, seen: Exchange) -> Iterator[Finding]:
         """The rewrite made it so, where the same write passes for somebody whom policies leave alone."""

@@ -10,6 +10,8 @@ from typing import Any
 
 import jsonpatch
 
+from tests.histories.kinds import KINDS
+from tests.histories.shapes import Kind
 from tests.histories.truth import plain_value
 from webhook.admission import Decision, Result, decide
 from webhook.admission.review import review_of
@@ -45,6 +47,10 @@ class Rewriting:
     def old(self) -> Object:
         obj: Object = self.review["request"]["oldObject"]
         return obj
+
+    @property
+    def kind(self) -> Kind:
+        return next(kind for kind in KINDS if kind.plural == self.change.request.resource.resource)
 
     @property
     def is_scale(self) -> bool:

@@ -29,11 +29,12 @@ from tests.rewriting_laws.answers import (
     with_value,
     without_claims,
 )
+from tests.rewriting_laws.schema import names_of
 from tests.rewriting_laws.simulated import order
 from tests.rewriting_laws.strategies import Case
 from webhook.admission import Decision, to_response
 from webhook.admission.review import review_of
-from webhook.fields import ABSENT, FieldPath, value_at
+from webhook.fields import ABSENT, FieldPath, compare, value_at
 from webhook.policy import PolicySet
 from webhook.policy.compiled import Action, Mode
 from webhook.policy.evaluate import Phase
@@ -96,6 +97,8 @@ def a_no_op_is_left_alone(done: Rewriting) -> None:
 
 def bystanders_keep_their_claims(done: Rewriting) -> None:
     """Named by no result, and not the requester's: the entry stays as it came, but for items and values that moved whole."""
+    if done.result == done.old:
+        return
     involved = {name for result in done.rewritten for item in result.ownership for name in (*item.before, *item.after)}
     involved.add(str(done.change.requester.identity))
     whole = {item for path in done.paths for item in item_prefixes(path) if _came_or_went(done, item)}
@@ -105,6 +108,7 @@ def bystanders_keep_their_claims(done: Rewriting) -> None:
         if str(identity) not in involved:
             had, has = came.fields_of(identity), result.fields_of(identity)
             moved = [path for path in (had | has) - (had & has) if tuple(path) not in parts]
+            moved = [path for path in moved if not any(path[: len(above)] == above for above in done.paths)]
             moved = [path for path in moved if not whole.intersection(item_prefixes(path))]
             assert not moved, (identity, moved)
             if had == has:
@@ -114,6 +118,12 @@ def bystanders_keep_their_claims(done: Rewriting) -> None:
 
 def _came_or_went(done: Rewriting, item: Path) -> bool:
     return (value_at(done.came, item) is ABSENT) != (value_at(done.result, item) is ABSENT)
+
+
+def whole_values(done: Rewriting, path: Path) -> list[Path]:
+    """What stands above a path and is one value to the server: its parts are nobody's."""
+    kind = done.kind
+    return [tuple(path[:n]) for n in range(2, len(path)) if names_of(tuple(path[:n])) in kind.atomic_maps]
 
 
 def item_prefixes(path: Path) -> list[Path]:
@@ -173,20 +183,38 @@ def pruned_values_are_gone(done: Rewriting) -> None:
                 assert not holders(done.result, path), path
 
 
+def a_claim_keeps_its_value(done: Rewriting) -> None:
+    """A rewrite takes no value from under a claim that it leaves."""
+    for identity, claim in claims(done.result).items():
+        gone = [p for p in claim.fields if value_at(done.result, p) is ABSENT and value_at(done.came, p) is not ABSENT]
+        assert not gone, (identity, gone)
+
+
+def only_what_the_owner_dropped_is_pruned(done: Rewriting) -> None:
+    """Every value that goes was the requester's, or stands in a list item that was."""
+    if done.actions != {"Prune"} or done.change.requester.identity is None:
+        return
+    mine = done.change.old_claims.fields_of(done.change.requester.identity)
+    gone = compare(done.came, done.result, (claims(done.came), done.change.old_claims)).removed
+    for path in gone.leaves():
+        assert any(above in mine for above in (path, *item_prefixes(path), *whole_values(done, path))), path
+
+
 def a_pruned_value_may_be_defaulted_anew(done: Rewriting) -> None:
     """Nobody claims it then, and the request passes: the server defaults after each patch."""
     for result in done.rewritten:
         if result.action is Action.PRUNE:
             for path in map(FieldPath.parse, result.paths):
-                if len(path) > 1 and path[-1][:2] == "f:" and isinstance(value_at(done.result, path[:-1]), dict):
+                above = value_at(done.result, path[:-1])
+                if path[0] != "f:metadata" and path[-1][:2] == "f:" and isinstance(above, dict):
                     review = with_object(done.review, with_value(done.result, path, value_at(done.came, path)))
                     assert answer(done.policies, review, "mutate").patch == (), path
                     assert answer(done.policies, review, "validate").allowed, path
 
 
 def released_paths_are_the_owners_alone(done: Rewriting) -> None:
-    for result in done.rewritten:
-        if result.action is Action.RELEASE:
+    if done.actions == {"Release"}:
+        for result in done.rewritten:
             for item in result.ownership:
                 assert len(item.after) < len(item.before), item
 
@@ -274,6 +302,8 @@ LAWS: tuple[Callable[[Rewriting], None], ...] = (
     restored_claims_are_the_old_ones,
     what_is_wholly_restored_is_the_old_object,
     pruned_values_are_gone,
+    a_claim_keeps_its_value,
+    only_what_the_owner_dropped_is_pruned,
     a_pruned_value_may_be_defaulted_anew,
     released_paths_are_the_owners_alone,
     reassigned_paths_are_the_owners,

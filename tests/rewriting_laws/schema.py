@@ -59,6 +59,9 @@ def difference(kind: Kind, old: Object, new: Object) -> tuple[Paths, Paths]:
     was, now = flat(kind, old), flat(kind, new)
     both = now.leaves.keys() & was.leaves.keys()
     modified = {path for path in both if plain_value(now.leaves[path]) != plain_value(was.leaves[path])}
+    modified |= {
+        path for path in was.leaves.keys() & now.above if was.leaves[path] not in ({}, [])
+    }  # a text made a map
     return (now.all - was.all - was.above) | modified, was.all - now.all - now.above
 
 
