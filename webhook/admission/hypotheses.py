@@ -228,7 +228,7 @@ def _not_put_back(evidence: Evidence, paths: list[FieldPath]) -> FieldSet:
 def _taken(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
     """Whether the server takes a path from a claim in a write under `me`: it was written or removed."""
     if not evidence.differs(path):
-        return _applied(evidence, path, me) or _defaulted(evidence, path, me)
+        return _applied(evidence, path, me)
     if evidence.new_value(path) is ABSENT:
         return True
     if not evidence.wrote(path):
@@ -244,17 +244,17 @@ def _applies(evidence: Evidence, me: Identity | None) -> bool:
 
 
 def _applied(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
-    """Whether an apply wrote what is never stored, a Secret's stringData: it is new every time."""
-    if path[0] != "f:stringData" or me is None or me.operation != "Apply":
-        return False
-    return evidence.new_value(path) is ABSENT and evidence.reaches(me, path)
+    """Whether an apply took a path whose value shows nothing of it.
 
-
-def _defaulted(evidence: Evidence, path: FieldPath, me: Identity | None) -> bool:
-    """Whether an apply took one value of many parts, whose defaults the server then filled in again: it looks the same."""
-    if me is None or me.operation != "Apply" or me not in evidence.new_claims:
+    What is never stored is new every time: a Secret's stringData, an empty map. And one value of many parts looks the same
+    once the server has filled in their defaults again.
+    """
+    claim = evidence.new_claims.get(me) if me is not None and me.operation == "Apply" else None
+    if claim is None:
         return False
-    return evidence.new_claims[me].holds_leaf(path) and isinstance(evidence.new_value(path), dict | list)
+    if path[0] == "f:stringData":
+        return bool(claim.reaches(path)) and evidence.new_value(path) is ABSENT
+    return claim.holds_leaf(path) and ((value := evidence.new_value(path)) is ABSENT or isinstance(value, dict | list))
 
 
 def _claimants(evidence: Evidence, path: FieldPath) -> Iterator[Identity]:
