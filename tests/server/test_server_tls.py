@@ -17,6 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from serving import Server, eventually, review, running
 
+from webhook.certificates import CLIENT, new_leaf, read_pair
 from webhook.server import authority
 from webhook.server.settings import KeyPair, SettingsError
 
@@ -118,10 +119,10 @@ def test_with_an_authority_for_clients_only_theirs_are_answered(tmp_path: Path, 
 def client(folder: Path) -> KeyPair:
     """A certificate for a client, of the authority in the folder."""
     pair = KeyPair(folder / "client.crt", folder / "client.key")
-    stored = authority._stored(folder / "ca.crt", folder / "ca.key")
-    assert stored is not None
-    made = authority._leaf(stored, frozenset(["client"]), dt.datetime.now(dt.UTC), authority.CLIENT)
-    authority._store(made, pair.certificate, pair.key)
+    signer = read_pair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
+    made = new_leaf(signer, ["client"], dt.datetime.now(dt.UTC), dt.timedelta(days=1), CLIENT)
+    pair.certificate.write_bytes(made.certificate_pem)
+    pair.key.write_bytes(made.key_pem)
     return pair
 
 
