@@ -220,19 +220,16 @@ def _let_go(draft: Draft, change: Change, paths: FieldSet) -> None:
 
 def _kept_by(items: Iterable[Steps], owners: list[FieldSet]) -> FieldSet:
     """Of list items: those that owners keep too, with their keys."""
-    return FieldSet.from_paths(
-        FieldPath(path)
-        for item in items
-        if item[-1][:2] == "k:" and any(item in owner for owner in owners)
-        for path in (item, *((*item, f"f:{name}") for name in key_names(item[-1])))
-    )
+    kept = [item for item in items if item[-1][:2] == "k:" and any(item in owner for owner in owners)]
+    keys = [(*item, f"f:{name}") for item in kept for name in key_names(item[-1])]
+    return FieldSet.from_paths(map(FieldPath, (*kept, *keys))) if kept else EMPTY
 
 
 def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
     """Release: shared paths out of the leftover's claim, and with them what keeps the items and maps around them alive."""
     (leftover,) = event.claims
     owners = [draft.claim(identity) for identity in draft.identities() if rule.owning.mean_claim(identity)]
-    frames = {path[:length] for path in event.fields for length in range(2, len(path))}
+    frames = {path[:length] for path in event.fields.paths for length in range(2, len(path))}
     kept = draft.claim(leftover) - event.fields
     if items := _kept_by(frames, owners):
         kept = kept - items

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from webhook.admission.mutate import mutated, refuses
 from webhook.admission.patching import Operation
 from webhook.admission.review import BadCall, Review
 from webhook.admission.rewrite import can_rewrite, in_force, key_of
-from webhook.fields import Change, Claim, FieldPath, FieldsError, Identity, ManagedFields, Request
+from webhook.fields import Change, Claim, FieldPath, FieldsError, FieldSet, Identity, ManagedFields, Request
 from webhook.fields.errors import TooDeep
 from webhook.policy.compiled import Action, Event, Mode, RenameRule
 from webhook.policy.evaluate import Phase, needs_claims
@@ -118,17 +118,30 @@ def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tup
         return (Ownership("", (event.owner,), tuple(str(claim._replace(manager=rule.to)) for claim in event.claims)),)
     if not event.fields:
         return (Ownership("", (event.owner,), (event.owner,)),)  # an API version was altered
-    rows = islice(zip(event.paths, event.fields, strict=False), MAX_OWNERSHIP)
-    return tuple(Ownership(text, *_held(path, before, after)) for text, path in rows)
+    fields = event.fields
+    was = {identity: claim.held_of(fields) for identity, claim in before.items()}
+    now = {
+        identity: was[identity] if identity in was and before[identity].entry is claim.entry else claim.held_of(fields)
+        for identity, claim in after.items()
+    }
+    rows = islice(zip(event.paths, fields.paths, strict=False), MAX_OWNERSHIP)
+    told = [Ownership(text, _among(was, path), _among(now, path)) for text, path in rows]
+    if all(item.before or item.after for item in told):
+        return tuple(told)
+    return tuple(
+        item if item.before or item.after else _around(item.path, path, before, after)
+        for item, path in zip(told, fields.paths, strict=False)
+    )
 
 
-def _held(path: FieldPath, before: ManagedFields, after: ManagedFields) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """By whom a path was and is held, or the atomic value around it that it is a part of."""
-    was, now = before.holders(path), after.holders(path)
-    if not was and not now:
-        seat = _seat(path, (*before.claims(), *after.claims()))
-        was, now = before.holders(seat), after.holders(seat)
-    return _named(was), _named(now)
+def _among(claims: Mapping[Identity, FieldSet], path: FieldPath) -> tuple[str, ...]:
+    return _named(identity for identity, held in claims.items() if path in held)
+
+
+def _around(text: str, path: FieldPath, before: ManagedFields, after: ManagedFields) -> Ownership:
+    """By whom the atomic value is held that a path is a part of."""
+    seat = _seat(path, (*before.claims(), *after.claims()))
+    return Ownership(text, _named(before.holders(seat)), _named(after.holders(seat)))
 
 
 def _named(claims: Iterable[Identity]) -> tuple[str, ...]:

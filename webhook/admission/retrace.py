@@ -142,8 +142,9 @@ def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
         if identity in folded or (identity == me and me.operation == "Apply"):
             continue
         back = change.lost
-        if back:
-            back = FieldSet.from_paths(path for path in back if not _took(evidence, path, mine=identity == me))
+        if back and evidence.comparison:
+            took = [path for path in back if _took(evidence, path, mine=identity == me)]
+            back = back - FieldSet.from_paths(took) if took else back
         away = change.gained
         if identity == me and away:
             away = FieldSet.from_paths(path for path in away if not _wrote(evidence, path))

@@ -63,7 +63,8 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
         if draft.wholly_restored:  # whatever else was asked for came with what is no more
             done += [event] if event.action is Action.RESTORE else []
             continue
-        left = _paths(change, event).recursive_difference(decided)
+        left = _paths(change, event)
+        left = left.recursive_difference(decided) if decided else left
         if not left and event.fields:
             continue
         try:

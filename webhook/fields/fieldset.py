@@ -22,7 +22,8 @@ class FieldSet:
     ['.spec.selector']
     """
 
-    __slots__ = ("_root",)
+    __slots__ = ("_paths", "_root")
+    _paths: tuple[FieldPath, ...]
     _root: trie.Node
 
     def __init__(self) -> None:
@@ -57,6 +58,16 @@ class FieldSet:
     def root(self) -> trie.Node:
         """The trie itself, to be read only."""
         return self._root
+
+    @property
+    def paths(self) -> tuple[FieldPath, ...]:
+        """All paths, in the server's order, put together once."""
+        try:
+            return self._paths
+        except AttributeError:
+            found = tuple(self)
+            _set_paths(self, found)
+            return found
 
     def __or__(self, other: FieldSet) -> FieldSet:
         if not (self._root and other._root):
@@ -162,5 +173,6 @@ def _followed(operation: Callable[[], trie.Node]) -> FieldSet:
         raise TooDeep from None
 
 
+_set_paths = FieldSet.__dict__["_paths"].__set__
 _set_root = FieldSet.__dict__["_root"].__set__  # past __setattr__
 EMPTY = FieldSet()

@@ -161,7 +161,7 @@ class Facts:
         """Paths in words, in the server's order."""
         found = self._known.get(("texts", id(paths)))
         if found is None:
-            found = self._known["texts", id(paths)] = (paths, tuple(map(str, paths)))
+            found = self._known["texts", id(paths)] = (paths, tuple(map(str, paths.paths)))
         words: tuple[str, ...] = found[1]
         return words
 
@@ -213,7 +213,8 @@ class Facts:
             old_mine, old_theirs = change.old_claims.get(owner), change.old_claims.get(other)
             if both and old_mine is not None and old_theirs is not None:
                 both = both - old_theirs.held_of(old_mine.held_of(both))
-        return FieldSet.from_paths([path for path in both if _is_value(path, mine, theirs)]) if both else EMPTY
+        frames = [path for path in both if not _is_value(path, mine, theirs)] if both else ()
+        return both - FieldSet.from_paths(frames) if frames else both
 
     def _named(self, owner: ManagerMatcher) -> bool:
         request = self.change.request
