@@ -21,19 +21,38 @@ def operations(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ope
 def applied(before: Mapping[str, Any], patch: tuple[Operation, ...]) -> dict[str, Any]:
     """The object that a receiver of the patch ends with. Raises jsonpatch.JsonPatchException.
 
-    It shares with the object before it all that no operation reaches.
+    It shares with the object before it, which stays as it is, all that no operation reaches.
     """
-    opened = dict(before)
+    made: dict[str, Any] = dict(before)
+    mine: dict[int, Any] = {id(made): made}
     for operation in patch:
-        for pointer in (operation["path"], operation.get("from")):
-            if pointer is not None:
-                _open(opened, jsonpointer.JsonPointer(pointer).parts[:-1])
-    shared = [
-        {**operation, "value": _as_it_is(operation["value"])} if "value" in operation else operation
-        for operation in patch
-    ]
-    made: dict[str, Any] = jsonpatch.JsonPatch(shared).apply(opened, in_place=True)
+        if "from" in operation:
+            _open(made, jsonpointer.JsonPointer(operation["from"]).parts[:-1], mine)
+        *steps, last = jsonpointer.JsonPointer(operation["path"]).parts
+        parent = _open(made, steps, mine)
+        value = operation.get("value")
+        shared = _as_it_is(value)
+        jsonpatch.JsonPatch([{**operation, "value": shared}]).apply(made, in_place=True)
+        if shared is not value and parent is not None:
+            parent[last if isinstance(parent, dict) else -1 if last == "-" else int(last)] = value
     return made
+
+
+def _open(whole: Any, steps: list[str], mine: dict[int, Any]) -> Any:
+    """Copies the containers on the way to a place, so that what is changed there is nobody else's; the last one."""
+    for step in steps:
+        key: Any = step if isinstance(whole, dict) else int(step) if step.isdigit() else None
+        try:
+            inner = whole[key]
+        except (LookupError, TypeError):
+            return None  # jsonpatch says what is wrong
+        if not isinstance(inner, dict | list):
+            return None
+        if id(inner) not in mine:
+            whole[key] = inner = inner.copy()
+            mine[id(inner)] = inner
+        whole = inner
+    return whole
 
 
 class _List(list[Any]):
@@ -49,20 +68,6 @@ class _Dict(dict[str, Any]):
 def _as_it_is(value: Any) -> Any:
     """A value that jsonpatch does not copy: nothing of it is changed, and a large object's claims are long."""
     return _List(value) if isinstance(value, list) else _Dict(value) if isinstance(value, dict) else value
-
-
-def _open(whole: Any, steps: list[str]) -> None:
-    """Copies the containers on the way to a place, so that what is changed there is nobody else's."""
-    for step in steps:
-        key: Any = step if isinstance(whole, dict) else int(step) if step.isdigit() else None
-        try:
-            inner = whole[key]
-        except (LookupError, TypeError):
-            return  # what an earlier operation puts there
-        if not isinstance(inner, dict | list):
-            return
-        whole[key] = inner = inner.copy()
-        whole = inner
 
 
 def _members(before: Mapping[str, Any], after: Mapping[str, Any], where: str) -> Iterator[Operation]:
