@@ -155,6 +155,9 @@ def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
             claim, before = evidence.new_claims[identity], found.get(identity, Moved())
             theirs = FieldSet.from_paths(_as_claimed(claim, path) for path in held)
             found[identity] = before._replace(away=before.away | theirs)
+    for identity, seats in _thinned(me, evidence).items():
+        before = found.get(identity, Moved())
+        found[identity] = before._replace(away=before.away | seats)
     given = _given(found, evidence)
     if given:
         for identity, claim in evidence.new_claims.items():  # in other versions too
@@ -168,6 +171,19 @@ def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
 def _took(evidence: Evidence, path: FieldPath, *, mine: bool) -> bool:
     """Whether the server takes a path from a claim: its value went away, or somebody else wrote it."""
     return evidence.differs(path) and (evidence.new_value(path) is ABSENT or (not mine and evidence.wrote(path)))
+
+
+def _thinned(me: Identity, evidence: Evidence) -> dict[Identity, FieldSet]:
+    """By claim: the atomic values that a part was taken out of, which the server gives to who did so."""
+    found = {}
+    for identity, claim in evidence.new_claims.items():
+        if identity != me and evidence.comparison.removed:
+            seats = {_as_claimed(claim, path) for path in evidence.comparison.removed} - set(
+                evidence.comparison.removed
+            )
+            if wrote := [seat for seat in seats if evidence.wrote(seat)]:
+                found[identity] = FieldSet.from_paths(wrote)
+    return found
 
 
 def _as_claimed(claim: Claim, path: FieldPath) -> Steps:

@@ -110,9 +110,15 @@ class Facts:
             lost = change.lost.recursive_difference(change.gained) if reasons else change.lost
             if (tampered := self.tampered.get(change.identity)) is not None:
                 lost = lost - tampered
+            if empty := [path for path in lost.paths if self._was_an_empty_map(path)]:
+                lost = lost - FieldSet.from_paths(empty)
             if lost:
                 found.append((change, lost))
         return tuple(found)
+
+    def _was_an_empty_map(self, path: FieldPath) -> bool:
+        """Whether a path was claimed as an empty map, which is not stored: what is put into it is taken from nobody."""
+        return isinstance(self.after.at(path), dict | list) and self.before.at(path) is ABSENT
 
     @lazy
     def under_own_name(self) -> FieldSet:
