@@ -18,10 +18,22 @@ DEFAULTED = "a value that the patched object lacks is defaulted anew"
 DROPPED = "a value that does not fit the patched object is dropped by the server"
 INVALID = "the patched object is refused by the server's validation"
 DROPPED_AND_REFUSED = "a value that does not fit the patched object is dropped by the server, and the request refused"
+DEFAULTED_AND_REFUSED = "a default that depends on what was restored is set anew, and looks like an edited claim"
 CANNOT = "what cannot be rewritten is refused, with the reason"
 SUBRESOURCE = "a write through a subresource is refused, since nothing is rewritten there"
 TWINS = "the server has stored two claims of one identity, and keeps the last at the next write"
-SERVERS_OWN = (DEFAULTED, DROPPED, DROPPED_AND_REFUSED, INVALID, CANNOT, SUBRESOURCE, TWINS)
+RESPELT = "the server stores an empty list or a null of an apply in another way, at the next write of the same"
+SERVERS_OWN = (
+    DEFAULTED,
+    DROPPED,
+    DROPPED_AND_REFUSED,
+    DEFAULTED_AND_REFUSED,
+    INVALID,
+    CANNOT,
+    SUBRESOURCE,
+    TWINS,
+    RESPELT,
+)
 """All that may come between a rewrite and what is stored, each counted."""
 
 _DEFAULTS: Mapping[str, tuple[str, ...]] = {

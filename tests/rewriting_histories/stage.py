@@ -178,15 +178,21 @@ class RewritingStage(Stage):
         reply = self.sandbox.request("PUT", path, stored, "developer", PUT, {"fieldManager": "kubectl-edit"})
         if reply.status != 200:
             yield Finding("no-op", 200, f"{reply.status} {reply.body.get('message')}")
+        elif _shown(reply.body) != _shown(stored):
+            yield Finding("no-op", "nothing stored", "another object")
         elif reply.body["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"]:
-            yield Finding("no-op", "nothing stored", "another resourceVersion")
+            self.tally[expected.RESPELT] += 1
 
     def _denied(self, seen: Exchange, decision: Decision) -> Iterator[Finding]:
         self.tally["denied"] += 1
-        if decision.patch and self._was_dropped(seen, decision):
-            self.tally[expected.DROPPED_AND_REFUSED] += 1
-            return
         if decision.patch:
+            changed = set(self._by_the_server(seen, decision))
+            if expected.DROPPED in changed:
+                self.tally[expected.DROPPED_AND_REFUSED] += 1
+                return
+            if expected.DEFAULTED in changed and UNDONE not in seen.message and "may not edit claims" in seen.message:
+                self.tally[expected.DEFAULTED_AND_REFUSED] += 1
+                return
             yield Finding("denied what was rewritten", "", seen.message)
         told = seen.message.split("\n")
         if all(UNDONE in line for line in told):
@@ -200,12 +206,11 @@ class RewritingStage(Stage):
             if again.allowed:
                 yield Finding("denied", "allowed", seen.message)
 
-    def _was_dropped(self, seen: Exchange, decision: Decision) -> bool:
-        """Whether what was put back is not there any more where the validating call looks."""
-        if seen.came is None or seen.passed is None or seen.write.subresource:
-            return False
-        wanted = patched(seen.came["request"]["object"], decision)
-        return expected.DROPPED in expected.value_findings(seen.kind, wanted, seen.passed["request"]["object"])
+    def _by_the_server(self, seen: Exchange, decision: Decision) -> Iterator[Finding | str]:
+        """What came of the patched object until the validating call was made."""
+        if seen.came is not None and seen.passed is not None and not seen.write.subresource:
+            wanted = patched(seen.came["request"]["object"], decision)
+            yield from expected.value_findings(seen.kind, wanted, seen.passed["request"]["object"])
 
     def _invalid(self, world: World, seen: Exchange) -> Iterator[Finding]:
         """The rewrite made it so, where the same write passes for somebody whom policies leave alone."""
@@ -216,6 +221,10 @@ class RewritingStage(Stage):
         else:
             self.tally["refused by the server"] += 1
         yield from ()
+
+
+def _shown(obj: Object) -> Object:
+    return {**obj, "metadata": {**obj["metadata"], "resourceVersion": ""}}
 
 
 def _fields(reply: Reply) -> str:

@@ -102,7 +102,8 @@ def answer(policies: PolicySet, review: Object, phase: Phase, cap: Mode = Mode.E
 
 
 def patched(obj: Object, decision: Decision) -> Object:
-    done: Object = jsonpatch.apply_patch(copy.deepcopy(obj), copy.deepcopy(list(decision.patch)))
+    sent = json.loads(json.dumps(decision.patch))
+    done: Object = jsonpatch.apply_patch(copy.deepcopy(obj), sent)
     return done
 
 
