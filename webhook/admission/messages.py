@@ -41,16 +41,17 @@ def rewritten(event: Event) -> str:
 
 def _done(event: Event) -> str:
     paths = listed(event.paths)
-    them = "it is" if len(event.paths) == 1 else "they are"
+    one = len(event.paths) == 1
+    them = "it is" if one else "they are"
     match event.action:
         case Action.RESTORE if event.kind == "tamper":
             return f"restored {event.note.partition(':')[0]}: claims are not edited"
         case Action.RESTORE:
             return f"restored {paths}: {them} owned by {event.owner}"
         case Action.REASSIGN:
-            return f"returned {paths} to {event.owner}, whose next apply sets it again"
+            return f"returned {paths} to {event.owner}, whose next apply sets {'it' if one else 'them'} again"
         case Action.RELEASE:
-            return f"released {paths} from {_joined(event.claims)}: {event.owner} owns it"
+            return f"released {paths} from {_joined(event.claims)}: {event.owner} owns {'it' if one else 'them'}"
         case Action.PRUNE:
             return f"pruned {paths}: dropped by {event.owner}, {event.note}"
         case Action.RENAME:
