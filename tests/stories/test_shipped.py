@@ -156,7 +156,10 @@ def test_where_an_autoscaler_has_scaled_nobody_else_does(web: Story) -> None:
     assert rules(answer.refused) == {"autoscaler-owns-replicas/replicas"}
     answer = web.flux()  # Git still says two
     assert (answer.ok, rules(answer.rewritten)) == (True, {"autoscaler-owns-replicas/from-git"})
-    assert (web.value(".spec.replicas"), web.owners(".spec.replicas")) == (5, ["kube-controller-manager (Update, scale)"])
+    assert (web.value(".spec.replicas"), web.owners(".spec.replicas")) == (
+        5,
+        ["kube-controller-manager (Update, scale)"],
+    )
     del web.git["spec"]["replicas"]
     web.flux().allowed()
     assert web.value(".spec.replicas") == 5
