@@ -140,7 +140,7 @@ def command(*arguments: str) -> list[str]:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, policies: Path, *arguments: str, ca: Path | None = None, wait: bool = True
+    folder: Path, policies: Path | None, *arguments: str, ca: Path | None = None, wait: bool = True
 ) -> Iterator[Server]:
     """A server with a certificate of its own, ports that the system chose, quick to stop unless told otherwise."""
     temporary = folder / "tmp"
@@ -150,9 +150,10 @@ def running(
     usual = {"--listen": "127.0.0.1:0", "--ops-listen": "127.0.0.1:0", "--drain": "0", "--reload-interval": "1"}
     usual = {name: value for name, value in usual.items() if name not in arguments}
     words = [word for pair in usual.items() for word in pair]
+    files = () if policies is None else ("--policies", str(policies))
     with log_file.open("wb") as out, (folder / "errors").open("wb") as err:
         process = subprocess.Popen(
-            command("--policies", str(policies), "--ports-file", str(ports), *certificate, *words, *arguments),
+            command(*files, "--ports-file", str(ports), *certificate, *words, *arguments),
             stdout=out,
             stderr=err,
             env={**os.environ, "TMPDIR": str(temporary)},

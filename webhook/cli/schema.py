@@ -8,8 +8,9 @@ from webhook.cli.common import output, print_data
 
 
 @click.command()
+@click.option("--crd", is_flag=True, help="The custom resource's definition instead, as a cluster takes it.")
 @output(("json", "yaml"), "json")
-def schema(output: str) -> None:
+def schema(crd: bool, output: str) -> None:
     """Print the JSON Schema of FieldPolicy, for editors and other tools.
 
     It knows the shape of a policy and describes every key. Paths, globs and sense are the linter's.
@@ -17,10 +18,14 @@ def schema(output: str) -> None:
     \b
     Examples:
       fieldwarden schema > fieldpolicy.json
+      fieldwarden schema --crd | kubectl apply --server-side -f -
       # yaml-language-server: $schema=fieldpolicy.json     (as the first line of a policy)
 
     Exit codes: 0 printed, 2 wrong use.
     """
-    from webhook.policy import schema as made
+    if crd:
+        from webhook.cluster.crd import definition as made
+    else:
+        from webhook.policy import schema as made
 
     print_data(made(), output)
