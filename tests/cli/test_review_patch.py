@@ -80,7 +80,7 @@ def test_the_table_shows_outcome_ownership_and_what_the_patch_touches(mutate: Re
     lines = [line.split() for line in out.splitlines()]
     assert ["share", "labels/labels", "Enforce", "release", "rewritten", ".metadata.labels.app"] in lines
     owners = out.partition("Claimed before by")[2].partition("Patch")[0]
-    row = next(line.split() for line in owners.splitlines() if ".metadata.labels.team" in line)
+    row = owners.partition(".metadata.labels.team")[2].partition("\n.")[0].split()
     assert row.count("kustomize-controller") == 2, "before and after"
     assert owners.count("kubectl-client-side-apply (Update)") == 2, "of both labels, before"
     assert ["replace", "/metadata/managedFields"] in lines

@@ -150,7 +150,7 @@ class Evidence:
             claim = self.new_claims[identity]
             for path in paths:
                 depth = next((n for n in range(1, len(path)) if claim.holds_leaf(path[:n])), 0)
-                if depth and not is_open(path[:depth]) and not self._was_empty(identity, path[:depth]):
+                if depth and self.may_be_atomic(path[:depth]) and not self._was_empty(identity, path[:depth]):
                     deepest[path] = max(depth, deepest.get(path, 0))
                     found.append((identity, path, depth))
         held: dict[Identity, list[FieldPath]] = {}

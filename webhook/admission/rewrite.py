@@ -59,16 +59,23 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
         return Rewriting(change.request.new)
     draft, decided, done = Draft(change.request, change.old_claims, change.new_claims), EMPTY, []
     blocked: dict[EventKey, str] = {}
+    released: dict[Identity, FieldSet] = {}  # by leftover: several may hold one path
     for event in events:
         if draft.wholly_restored:  # whatever else was asked for came with what is no more
             done += [event] if event.action is Action.RESTORE else []
             continue
         left = _paths(change, event)
         left = left.recursive_difference(decided) if decided else left
+        if event.action is Action.RELEASE:
+            left = left - released.get(event.claims[0], EMPTY)
         if not left and event.fields:
             continue
         try:
-            decided = decided | _done(draft, change, event._replace(fields=left))
+            paths = _done(draft, change, event._replace(fields=left))
+            if event.action is Action.RELEASE:
+                released[event.claims[0]] = released.get(event.claims[0], EMPTY) | paths
+            else:
+                decided = decided | paths
             done.append(event)
         except CannotRewrite as why:
             blocked[key_of(event)] = str(why)

@@ -84,7 +84,7 @@ def needs_claims(policy: Policy, rule: Rule) -> bool:
     """Whether a rule can judge a Scale only where claims are shown."""
     if policy.match.managed_by or not isinstance(rule, OwnershipRule):
         return True
-    return rule.guard == "Claimed" or any(not owner.subjects for owner in rule.owners)
+    return rule.guard == "Claimed" or any(not owner.subjects or owner.operation for owner in rule.owners)
 
 
 def _at_scale_path(facts: Facts, text: str) -> Facts:

@@ -92,7 +92,7 @@ class Client:
         if connection is not None:
             try:
                 return _round_trip(connection, method, target, payload, headers)
-            except (http.client.RemoteDisconnected, ConnectionError):
+            except (http.client.RemoteDisconnected, ConnectionError, ssl.SSLEOFError):
                 self.close()  # the server closed an idle connection before it saw the request
         connection = http.client.HTTPSConnection(
             self._address.hostname or "", self._address.port, context=self._tls, timeout=self._timeout
