@@ -155,6 +155,9 @@ def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
             claim, before = evidence.new_claims[identity], found.get(identity, Moved())
             theirs = FieldSet.from_paths(_as_claimed(claim, path) for path in held)
             found[identity] = before._replace(away=before.away | theirs)
+    for identity, theirs in _elsewhere(me, evidence):
+        before = found.get(identity, Moved())
+        found[identity] = before._replace(away=before.away | theirs)
     for identity, seats in _thinned(me, evidence).items():
         before = found.get(identity, Moved())
         found[identity] = before._replace(away=before.away | seats)
@@ -171,6 +174,15 @@ def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
 def _took(evidence: Evidence, path: FieldPath, *, mine: bool) -> bool:
     """Whether the server takes a path from a claim: its value went away, or somebody else wrote it."""
     return evidence.differs(path) and (evidence.new_value(path) is ABSENT or (not mine and evidence.wrote(path)))
+
+
+def _elsewhere(me: Identity, evidence: Evidence) -> Iterator[tuple[Identity, FieldSet]]:
+    """What was written and stands in claims of the version that the client wrote in, where the objects show another."""
+    request, written = evidence.request, evidence.comparison.written
+    if request.requested_version != request.api_version and written:
+        for identity, claim in evidence.new_claims.items():
+            if identity != me and claim.api_version == request.requested_version and (held := claim.held_of(written)):
+                yield identity, held
 
 
 def _thinned(me: Identity, evidence: Evidence) -> dict[Identity, FieldSet]:
