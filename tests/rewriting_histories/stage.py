@@ -190,7 +190,7 @@ class RewritingStage(Stage):
             if expected.DROPPED in changed:
                 self.tally[expected.DROPPED_AND_REFUSED] += 1
                 return
-            if expected.DEFAULTED in changed and UNDONE not in seen.message and "may not edit claims" in seen.message:
+            if expected.DEFAULTED in changed and "may not edit claims" in seen.message:
                 self.tally[expected.DEFAULTED_AND_REFUSED] += 1
                 return
             yield Finding("denied what was rewritten", "", seen.message)

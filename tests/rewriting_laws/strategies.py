@@ -26,6 +26,7 @@ APPLIERS = ("flux", "flux", "argocd", "kubectl", "helm")
 UPDATERS = ("kubectl-edit", "kubectl-edit", "kubectl-patch", "flux", "node-fetch", "m1")
 MANAGERS = ("flux", "argocd", "kubectl-edit", "node-fetch")
 USERS = users()
+REPLICAS = ("f:spec", "f:replicas")
 LEFTOVERS = frozenset((*policies.ON_SHARE, *policies.ON_GHOST))
 CHANGES = frozenset(policies.ON_CHANGE)
 TAMPERING = frozenset(policies.ON_TAMPER)
@@ -229,9 +230,15 @@ def _scale_review(rng: Random, state: State, time: int) -> dict[str, Any]:
     """A write of replicas through /scale, as the mutating call shows it."""
     values = copy.deepcopy(state.values)
     put(values, ("spec", "replicas"), rng.choice((1, 2, 4)))
-    me = Identity(rng.choice(("kubectl", "autoscaler", "flux")), "Update", "scale", state.version)
-    tracked = any(("f:spec", "f:replicas") in entry.paths for entry in state.claims.values())
-    claims = simulated.updated(state, me, values, time).claims if tracked else state.claims
+    manager = rng.choice(("kubectl", "autoscaler", "flux"))
+    tracked = any(REPLICAS in entry.paths for entry in state.claims.values())
+    if rng.random() < 0.3:
+        me = Identity(manager, "Apply", "scale")
+        mine = simulated.Entry(frozenset({REPLICAS}), state.version, time)
+        claims = {**simulated.updated(state, me, values, time).claims, me: mine}
+    else:
+        me = Identity(manager, "Update", "scale", state.version)
+        claims = dict(simulated.updated(state, me, values, time).claims if tracked else state.claims)
     after = State(state.kind, values, claims)
     made = _review(rng, state, _Step(after, me))
     for key in ("object", "oldObject"):
