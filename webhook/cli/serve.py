@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from webhook.policy.compiled import Mode
-from webhook.server import Address, KeyPair, SelfSigned, Settings, SettingsError, Timing
+from webhook.server import Address, FromCluster, KeyPair, SelfSigned, Settings, SettingsError, Timing
 from webhook.server import serve as run
 from webhook.server.settings import LOG_LEVELS
 
@@ -37,7 +37,9 @@ def _option(name: str, **settings: Any) -> Callable[[F], F]:
 
 
 @click.command()
-@_option("--policies", type=_ANY, multiple=True, required=True, help="A folder or file of policies; repeatable.")
+@_option("--policies", type=_ANY, multiple=True, help="A folder or file of policies; repeatable.")
+@_option("--policies-from-cluster", is_flag=True, help="Also FieldPolicy resources, and the labels of namespaces.")
+@_option("--kubeconfig", type=_FILE, help="Of the cluster; else KUBECONFIG, the pod's service account, ~/.kube/config.")
 @_option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="Enforce", help="The most a policy may do.")
 @_option("--strict", is_flag=True, help="Some warnings about policies become errors.")
 @_option(
@@ -70,6 +72,7 @@ def serve(**given: Any) -> None:
     settings = Settings(
         policies=given["policies"],
         certificate=_certificate(given),
+        cluster=_cluster(given),
         client_ca=given["client_ca"],
         listen=given["listen"],
         ops_listen=given["ops_listen"],
@@ -82,6 +85,16 @@ def serve(**given: Any) -> None:
         timing=Timing(given["reload_interval"], given["drain"], given["grace"]),
     )
     sys.exit(run(settings))
+
+
+def _cluster(given: dict[str, Any]) -> FromCluster | None:
+    if given["policies_from_cluster"]:
+        return FromCluster(given["kubeconfig"])
+    if given["kubeconfig"]:
+        raise click.UsageError("--kubeconfig goes with --policies-from-cluster")
+    if not given["policies"]:
+        raise click.UsageError("give --policies PATH, or --policies-from-cluster, or both")
+    return None
 
 
 def _certificate(given: dict[str, Any]) -> KeyPair | SelfSigned:

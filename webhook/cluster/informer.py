@@ -14,7 +14,7 @@ from webhook.cluster.errors import ApiError, Gone
 WATCH = 240.0
 """Seconds that one watch lasts, up to a quarter more, so that many followers do not come back together."""
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 3.0
 """Seconds before asking again after a fault; doubled at each, and up to half as long again."""
 
 

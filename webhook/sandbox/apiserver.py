@@ -82,9 +82,9 @@ def start_etcd(processes: Processes, program: Path) -> None:
     processes.start("etcd", argv, env={})
 
 
-def start_apiserver(processes: Processes, program: Path, files: Files, options: Options) -> int:
-    """Start it on a free port; the port. It may have ended when the port was taken meanwhile: see `port_was_taken`."""
-    port = free_port()
+def start_apiserver(processes: Processes, program: Path, files: Files, options: Options, port: int = 0) -> int:
+    """Start it on a port, by default a free one; the port. It may end at once, where somebody took it meanwhile."""
+    port = port or free_port()
     argv = [str(program), *_apiserver_flags(port, files), *options.apiserver_flags]
     if options.audit != "None":
         argv += [f"--audit-policy-file={files.audit_policy}", f"--audit-log-path={files.audit_log}"]

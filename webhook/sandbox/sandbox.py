@@ -171,6 +171,17 @@ class Sandbox:
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self.wait_until(lambda: self.request("GET", account).status == 200, "kube-controller-manager")
 
+    def stop_apiserver(self) -> None:
+        """Kill the API server, as a crash would. What it has stored stays, for `start_apiserver`."""
+        self._processes.stop("kube-apiserver")
+
+    def start_apiserver(self) -> None:
+        """Start it again at the same address; returns when it is ready."""
+        port = int(self.url.rpartition(":")[2])
+        program = self._programs["kube-apiserver"]
+        apiserver.start_apiserver(self._processes, program, self._files, self._options, port)
+        self.wait_until(lambda: self._is_ready(port), "etcd", "kube-apiserver")
+
     def register_webhooks(
         self,
         url: str,

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.server.settings import Address, KeyPair, SelfSigned, Settings, SettingsError, Timing
+from webhook.server.settings import Address, FromCluster, KeyPair, SelfSigned, Settings, SettingsError, Timing
 
 if TYPE_CHECKING:
     from flask import Flask
 
     from webhook.server.state import ServerState
 
-__all__ = ["Address", "KeyPair", "SelfSigned", "Settings", "SettingsError", "Timing", "create_app", "serve"]
+__all__ = [
+    "Address",
+    "FromCluster",
+    "KeyPair",
+    "SelfSigned",
+    "Settings",
+    "SettingsError",
+    "Timing",
+    "create_app",
+    "serve",
+]
 
 
 def serve(settings: Settings) -> int:

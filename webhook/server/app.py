@@ -12,7 +12,7 @@ _REASONS = {404: "not-found", 405: "method-not-allowed", 308: "not-found"}
 
 
 def create_app(state: ServerState) -> Flask:
-    """`/validate` and `/mutate`; everything else is an error in JSON. Health and metrics are on the other port."""
+    """`/validate`, `/mutate` and `/validate-policy`; everything else is an error in JSON. Health and metrics are on the other port."""
     app = Flask("fieldwarden", static_folder=None)
     app.register_blueprint(routes(state))
 
@@ -20,7 +20,9 @@ def create_app(state: ServerState) -> Flask:
     def known(problem: HTTPException) -> Response:
         reason = _REASONS.get(problem.code or 500, "bad-request")
         state.metrics.bad_call(reason)
-        answer = error(problem.code or 500, reason, "reviews are sent by POST to /validate or /mutate")
+        answer = error(
+            problem.code or 500, reason, "reviews are sent by POST to /validate, /mutate or /validate-policy"
+        )
         for name, value in problem.get_headers():
             if name.lower() == "allow":
                 answer.headers[name] = value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import json
 import os
@@ -11,23 +10,24 @@ import socket
 import ssl
 import sys
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 
+from webhook.cluster.access import Unconfigured, find
+from webhook.cluster.mirror import MirrorSettings, alive_with
 from webhook.server import authority
-from webhook.server.files import Outcome
-from webhook.server.lastgood import LastGood
+from webhook.server.duties import Duties
+from webhook.server.files import signature
+from webhook.server.forked import Forked
 from webhook.server.logs import GunicornLog, make_logger
-from webhook.server.metrics import Metrics
+from webhook.server.parts import Rooms, Server
 from webhook.server.policies import PolicyKeeper
-from webhook.server.settings import Address, KeyPair, SelfSigned, Settings, SettingsError
-from webhook.server.shared import Flags, Runtime, WorkerStatus
-from webhook.server.state import Load, MakeEngine, ServerState
+from webhook.server.settings import Address, FromCluster, KeyPair, SelfSigned, Settings, SettingsError
+from webhook.server.shared import Flags, Runtime
+from webhook.server.sources import Sources
 from webhook.server.tls import CertificateKeeper
-from webhook.server.watch import Watcher
 
 EXIT_USE = 2
 EXIT_POLICIES = 4
@@ -42,41 +42,20 @@ CHECK_INTERVAL = 1.0
 RENEWAL_INTERVAL = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """What the server takes from the rooms before it."""
-
-    load: Load
-    make_engine: MakeEngine
-
-
-@dataclass(slots=True)
-class Server:
-    """Everything that exists before the first fork; each worker goes on with its own copy."""
-
-    settings: Settings
-    rooms: Rooms
-    policies: PolicyKeeper
-    certificate: CertificateKeeper
-    runtime: Runtime
-    flags: Flags
-    listener: socket.socket
-    ops_listener: socket.socket
-    log: Any
-
-
 def serve(settings: Settings, rooms: Rooms | None = None) -> int:
     """Run until told to stop. 0: stopped as told; 2: cannot start so; 4: the policies do not load."""
     rooms = rooms or _real_rooms(settings)
-    policies = PolicyKeeper(settings.policies, rooms.load, strict=settings.strict)
-    if policies.check() != "loaded" or policies.in_force is None:
-        _complain(*policies.failure, "the policies do not load: nothing is served")
+    files = PolicyKeeper(settings.policies, rooms.load, strict=settings.strict) if settings.policies else None
+    if files and files.check() != "loaded":
+        _complain(*files.failure, "the policies do not load: nothing is served")
         return EXIT_POLICIES
-    _complain(*policies.in_force.warnings)
+    _complain(*(files.in_force.warnings if files and files.in_force else ()))
     try:
+        _check_cluster(settings)
         certificate = CertificateKeeper(_key_pair(settings), settings.client_ca)
         with _listen(settings.listen) as listener, _listen(settings.ops_listen) as ops, Runtime.create() as runtime:
             log = make_logger(settings.log_level)
+            policies = Sources(files, runtime.mirrored if settings.cluster else None, strict=settings.strict)
             server = Server(settings, rooms, policies, certificate, runtime, Flags(), listener, ops, log)
             _announce(server)
             return _run(server)
@@ -99,9 +78,29 @@ def _run(server: Server) -> int:
 
 def _real_rooms(settings: Settings) -> Rooms:
     from webhook.admission import Engine
+    from webhook.cluster.gate import Gate
+    from webhook.cluster.mirror import run as mirror
+    from webhook.cluster.mirrored import load_files
     from webhook.policy import load
 
-    return Rooms(load, lambda policies: Engine(policies=policies, cap=settings.mode))
+    return Rooms(
+        load_files if settings.cluster else load,
+        lambda policies: Engine(policies=policies, cap=settings.mode),
+        Gate,
+        mirror,
+    )
+
+
+def _check_cluster(settings: Settings) -> None:
+    """Raises SettingsError where nothing says where the cluster is. Whether it answers is for later."""
+    if settings.cluster is None:
+        if not settings.policies:
+            raise SettingsError("there are no policies to serve: neither files nor a cluster's")
+        return
+    try:
+        find(settings.cluster.kubeconfig)
+    except Unconfigured as error:
+        raise SettingsError(str(error)) from None
 
 
 def _key_pair(settings: Settings) -> KeyPair:
@@ -179,7 +178,7 @@ class _Application(BaseApplication):  # type: ignore[misc]
         """Called once in each worker, after the fork and before it accepts."""
         from webhook.server.app import create_app
 
-        self.duties = _Duties(self.server)
+        self.duties = Duties(self.server)
         app = create_app(self.duties.state)
         self.duties.begin()
         return app
@@ -200,133 +199,57 @@ class _Application(BaseApplication):  # type: ignore[misc]
             self.server.runtime.forget(worker.pid)
 
 
-class _Duties:
-    """What a worker does besides answering: keep policies and certificate current, and say what it judges by."""
-
-    def __init__(self, server: Server) -> None:
-        server.ops_listener.close()
-        self._server = server
-        self._good = LastGood(server.runtime.good)
-        self._metrics = Metrics.shared(server.runtime.metrics)
-        self.state = ServerState(self._engine(), self._metrics, server.log)
-        self._watcher = Watcher(
-            self.check,
-            [path for path in server.policies.paths if path.is_dir()],
-            interval=server.settings.timing.reload_interval,
-            flags=server.flags,
-            log=server.log,
-        )
-
-    def begin(self) -> None:
-        """The policies may have changed since the first process read them: look before anything is answered."""
-        self._check_policies(False)
-        self._catch_up()
-        self._check_certificate()
-        self._report()
-        self._watcher.start()
-
-    def end(self) -> None:
-        self._watcher.stop()
-
-    def check(self, force: bool) -> None:
-        """Take what has changed into use; keep what is in use where the new does not load."""
-        outcomes = self._check_policies(force), self._check_certificate()
-        if outcomes != ("same", "same"):
-            self._report()
-
-    def _catch_up(self) -> None:
-        """While the files do not load, judge by the newest set that did in any worker, as the others do."""
-        keeper, log = self._server.policies, self._server.log
-        newest = self._good.newest()
-        if not keeper.failure or keeper.in_force is None or newest in (None, keeper.in_force.generation):
-            return
-        if keeper.adopt(self._good.paths(newest, keeper.paths)):
-            self.state.engine = self._engine()
-            log.info("policies loaded as they were last good", pid=os.getpid(), generation=newest)
-
-    def _check_policies(self, force: bool) -> Outcome:
-        keeper, log, pid = self._server.policies, self._server.log, os.getpid()
-        outcome = keeper.check(force=force)
-        if outcome == "loaded" and keeper.in_force is not None:
-            self.state.engine = self._engine()
-            loaded = keeper.in_force
-            count = len(loaded.policies.policies)
-            log.info("policies loaded", pid=pid, policies=count, generation=loaded.generation)
-            try:
-                self._good.keep(loaded.generation, keeper.paths)
-            except OSError as error:
-                log.warning("no copy of the policies could be kept", pid=pid, error=type(error).__name__)
-        elif outcome == "failed":
-            self._metrics.policies_failed()
-            log.error("policies do not load, older ones stay in force", pid=pid, problems=keeper.failure[:20])
-        return outcome
-
-    def _check_certificate(self) -> Outcome:
-        keeper, log = self._server.certificate, self._server.log
-        outcome = keeper.check()
-        if outcome == "loaded":
-            log.info("certificate loaded", pid=os.getpid(), expires=round(keeper.expires))
-        elif outcome == "failed":
-            self._metrics.certificate_failed()
-            log.error("the certificate does not load, the older one stays", pid=os.getpid(), problem=keeper.failure)
-        return outcome
-
-    def _engine(self) -> Any:
-        in_force = self._server.policies.in_force
-        if in_force is None:  # the first process does not fork without
-            raise SettingsError("no policies")
-        return self._server.rooms.make_engine(in_force.policies)
-
-    def _report(self) -> None:
-        policies, certificate = self._server.policies, self._server.certificate
-        in_force = policies.in_force
-        if in_force is None:
-            return
-        status = WorkerStatus(
-            pid=os.getpid(),
-            generation=in_force.generation,
-            policies=len(in_force.policies.policies),
-            loaded_at=in_force.loaded_at,
-            policy_warnings=in_force.warnings,
-            policy_failure=policies.failure,
-            certificate_expires=certificate.expires,
-            certificate_failure=certificate.failure,
-        )
-        self._server.runtime.report(status)
+def _mirror(server: Server, cluster: FromCluster) -> None:
+    settings, runtime = server.settings, server.runtime
+    told = MirrorSettings(
+        folder=runtime.mirrored.folder,
+        scratch=runtime.scratch,
+        kubeconfig=cluster.kubeconfig,
+        files=settings.policies,
+        version=lambda: signature(settings.policies),
+        strict=settings.strict,
+        report=runtime.report_mirror,
+        alive=alive_with(server.flags.owner),
+        log=server.log,
+    )
+    server.rooms.mirror(told)
 
 
 class _Arbiter(Arbiter):  # type: ignore[misc]
-    """The first process: it starts workers and the operations process, follows the files, and drains before it stops.
+    """The first process: it starts workers and those beside them, follows the files, and drains before it stops.
 
     It has one thread, so that what it forks never inherits a lock that is held.
     """
 
     def __init__(self, app: _Application) -> None:
-        self._server = app.server
-        self._ops_pid = 0
+        self._server = server = app.server
+        self._beside = [Forked("operations", self._run_ops, server.log)]
+        if cluster := server.settings.cluster:
+            self._beside.append(Forked("mirror", lambda: self._run_mirror(cluster), server.log))
         self._checked = self._renewed = time.monotonic()
         super().__init__(app)
 
     def manage_workers(self) -> None:
+        for process in self._beside:
+            process.keep()
         super().manage_workers()
-        self._keep_ops()
         self._keep_current()
 
-    def _keep_ops(self) -> None:
-        if self._ops_pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(self._ops_pid, 0)
-                return
-            self._server.log.warning("the operations process has ended and is started again")
-        pid = os.fork()
-        if pid == 0:
-            from webhook.server import ops
+    def _run_ops(self) -> None:
+        from webhook.server import ops
 
-            for listener in self.LISTENERS:
-                listener.close()
-            server = self._server
-            ops.run(server.ops_listener, server.runtime, server.flags, server.settings.workers)
-        self._ops_pid = pid
+        self._leave_port()
+        server, mirrors = self._server, self._server.settings.cluster is not None
+        ops.run(server.ops_listener, server.runtime, server.flags, server.settings.workers, mirrors=mirrors)
+
+    def _run_mirror(self, cluster: FromCluster) -> None:
+        self._leave_port()
+        self._server.ops_listener.close()
+        _mirror(self._server, cluster)
+
+    def _leave_port(self) -> None:
+        for listener in self.LISTENERS:
+            listener.close()
 
     def _keep_current(self) -> None:
         """A worker that is started later begins with the newest good policies and certificate."""
@@ -369,6 +292,5 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
             super().halt(reason, exit_status)
         finally:
             self._server.log.info("stopped", exit_code=exit_status)
-            if self._ops_pid:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(self._ops_pid, signal.SIGKILL)
+            for process in self._beside:
+                process.kill()

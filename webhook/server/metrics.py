@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, values
 
-from webhook.server.state import Phase, ResultLike
+from webhook.server.state import Call, ResultLike
 
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -54,7 +54,7 @@ class Metrics:
         values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
         return cls()
 
-    def answered(self, phase: Phase, decision: str, seconds: float) -> None:
+    def answered(self, phase: Call, decision: str, seconds: float) -> None:
         known = self._answers.get((phase, decision))
         if known is None:  # labels() takes a lock and looks every label over, at every call
             known = (self._requests.labels(phase, decision), self._seconds.labels(phase))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import json
 import os
 import platform
-import signal
 import socket
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -19,6 +19,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from webhook import __version__
+from webhook.cluster.mirrored import MirrorState
 from webhook.server.shared import Flags, Runtime, WorkerStatus
 
 
@@ -41,10 +42,17 @@ class Readiness:
     workers: tuple[Serving, ...]
 
 
-def readiness(statuses: tuple[WorkerStatus, ...], expected: int, flags: Flags) -> Readiness:
-    """Ready from when all workers have first judged by good policies until the drain, as long as one worker serves."""
+def readiness(
+    statuses: tuple[WorkerStatus, ...], expected: int, flags: Flags, mirror: MirrorState | None = None
+) -> Readiness:
+    """Ready from when all workers have first judged by good policies until the drain, as long as one worker serves.
+
+    `mirror` is None where no cluster is followed. That it cannot be followed any more takes nothing out of service.
+    """
     reasons: list[str] = []
-    warnings: list[str] = []
+    warnings = _about_cluster(mirror) if mirror else []
+    if mirror and not mirror.read:
+        reasons.append("policies from the cluster have not been read yet")
     serving = f"{len(statuses)} of {expected} workers serve"
     if flags.draining:
         reasons.append("draining: this server is about to stop")
@@ -71,16 +79,27 @@ def readiness(statuses: tuple[WorkerStatus, ...], expected: int, flags: Flags) -
     return Readiness(not reasons, tuple(reasons), tuple(warnings), serve)
 
 
+def _about_cluster(mirror: MirrorState) -> list[str]:
+    told = [f"a policy from the cluster is left out: {text}" for text in mirror.left_out]
+    if mirror.failure:
+        since = (
+            f" since {dt.datetime.fromtimestamp(mirror.contact, dt.UTC):%Y-%m-%dT%H:%M:%SZ}" if mirror.contact else ""
+        )
+        told.insert(0, f"the cluster cannot be followed{since}: {mirror.failure}")
+    return told
+
+
 def _distinct(texts: Iterator[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
 class _States(Collector):
-    """Gauges out of the workers' statuses, the worst worker's where they differ."""
+    """Gauges out of the workers' statuses, the worst worker's where they differ, and the mirror's."""
 
-    def __init__(self, runtime: Runtime, expected: int) -> None:
+    def __init__(self, runtime: Runtime, expected: int, *, mirrors: bool) -> None:
         self._runtime = runtime
         self._expected = expected
+        self._mirrors = mirrors
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         statuses = self._runtime.statuses()
@@ -89,6 +108,7 @@ class _States(Collector):
         yield build
         yield GaugeMetricFamily("fieldwarden_workers", "Workers that serve.", value=len(statuses))
         yield GaugeMetricFamily("fieldwarden_workers_expected", "Workers that should.", value=self._expected)
+        yield from self._of_mirror()
         if not statuses:
             return
         oldest = min(statuses, key=lambda status: status.loaded_at)
@@ -109,23 +129,39 @@ class _States(Collector):
             value=min(status.certificate_expires for status in statuses),
         )
 
+    def _of_mirror(self) -> Iterator[GaugeMetricFamily]:
+        """Without a value where no cluster is followed."""
+        state = self._runtime.mirror()
+        gauges = {
+            "followed": ("1 while the API server can be followed.", 0 if state.failure else 1),
+            "last_contact_timestamp_seconds": ("When the API server was last heard of.", state.contact),
+            "policies": ("Policies taken from the cluster.", state.policies),
+            "policies_left_out": ("Policies that are not in force as they are there.", len(state.left_out)),
+            "namespaces": ("Namespaces whose labels are known.", state.namespaces),
+        }
+        for name, (meaning, value) in gauges.items():
+            yield GaugeMetricFamily(f"fieldwarden_cluster_{name}", meaning, value=value if self._mirrors else None)
+
 
 class OpsServer(ThreadingHTTPServer):
     """Answers on a socket that listens already; ends with the process that forked it."""
 
     daemon_threads = True
 
-    def __init__(self, listener: socket.socket, runtime: Runtime, flags: Flags, expected: int) -> None:
+    def __init__(
+        self, listener: socket.socket, runtime: Runtime, flags: Flags, expected: int, *, mirrors: bool
+    ) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
         self.runtime = runtime
         self.flags = flags
         self.expected = expected
+        self.mirrors = mirrors
         self.parent = os.getppid()
         self.registry = CollectorRegistry()
         MultiProcessCollector(self.registry, path=str(runtime.metrics))  # type: ignore[no-untyped-call]
-        self.registry.register(_States(runtime, expected))
+        self.registry.register(_States(runtime, expected, mirrors=mirrors))
 
     def service_actions(self) -> None:
         if os.getppid() != self.parent:
@@ -146,7 +182,9 @@ class _Handler(BaseHTTPRequestHandler):
             case "/healthz":
                 self._send_json(200, {"status": "ok"})
             case "/readyz":
-                state = readiness(self.server.runtime.statuses(), self.server.expected, self.server.flags)
+                runtime = self.server.runtime
+                mirror = runtime.mirror() if self.server.mirrors else None
+                state = readiness(runtime.statuses(), self.server.expected, self.server.flags, mirror)
                 self._send_json(200 if state.ready else 503, asdict(state))
             case "/metrics":
                 self._send(200, CONTENT_TYPE_LATEST, generate_latest(self.server.registry))
@@ -167,11 +205,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Probes are not worth a line."""
 
 
-def run(listener: socket.socket, runtime: Runtime, flags: Flags, expected: int) -> None:
-    """Serve until killed; for a forked process. Signals to stop are for the one that forked it."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(number, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+def run(listener: socket.socket, runtime: Runtime, flags: Flags, expected: int, *, mirrors: bool) -> None:
+    """Serve until killed; for a forked process. `mirrors`: whether a cluster is followed."""
     with contextlib.suppress(Exception):
-        OpsServer(listener, runtime, flags, expected).serve_forever(poll_interval=0.5)
-    os._exit(1)
+        OpsServer(listener, runtime, flags, expected, mirrors=mirrors).serve_forever(poll_interval=0.5)

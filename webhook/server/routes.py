@@ -1,4 +1,4 @@
-"""From request to answer: `/validate` and `/mutate`."""
+"""From request to answer: `/validate`, `/mutate` and `/validate-policy`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from flask import Blueprint, Response, request
 from webhook.admission import BadCall, DoubtfulPatch
 from webhook.server.calls import Deadline, Refusal, check_content, read_body, timeout_of
 from webhook.server.logs import MAX_TEXT, results
-from webhook.server.state import AnswerLike, Phase, ServerState
+from webhook.server.state import AnswerLike, Call, ServerState
 
 LARGE = 4 << 20
 """Bytes. Bodies above are decided one at a time in each worker: parsed, they take many times their size."""
 
 MAX_WAIT = 30.0
 """Seconds that a large body waits for its turn; no API server waits longer for an answer."""
+
+
+Judge = Callable[[bytes], AnswerLike]
 
 
 @dataclass(slots=True)
@@ -37,21 +40,25 @@ def routes(state: ServerState) -> Blueprint:
 
     @blueprint.post("/validate")
     def validate() -> Response:
-        return judge(state, "validate", request.environ)
+        return judge(state, "validate", request.environ, lambda body: state.engine.answer(body, "validate"))
 
     @blueprint.post("/mutate")
     def mutate() -> Response:
-        return judge(state, "mutate", request.environ)
+        return judge(state, "mutate", request.environ, lambda body: state.engine.answer(body, "mutate"))
+
+    @blueprint.post("/validate-policy")
+    def validate_policy() -> Response:
+        return judge(state, "policy", request.environ, state.gate.answer)
 
     return blueprint
 
 
-def judge(state: ServerState, phase: Phase, environ: dict[str, Any]) -> Response:
+def judge(state: ServerState, phase: Call, environ: dict[str, Any], judged: Judge) -> Response:
     """One call, one answer, one line in the log. An error never becomes an answer that allows."""
     started = time.monotonic()
     outcome = Outcome()
     try:
-        outcome.answer = answer = _decide(state, phase, environ)
+        outcome.answer = answer = _decide(state, environ, judged)
         outcome.decision = "allowed" if answer.decision.allowed else "denied"
         response = Response(answer.response, 200, content_type="application/json")
     except (Refusal, BadCall) as bad:
@@ -69,7 +76,7 @@ def judge(state: ServerState, phase: Phase, environ: dict[str, Any]) -> Response
     return response
 
 
-def _decide(state: ServerState, phase: Phase, environ: dict[str, Any]) -> AnswerLike:
+def _decide(state: ServerState, environ: dict[str, Any], judged: Judge) -> AnswerLike:
     arrived = environ.get("fieldwarden.arrived") or time.monotonic()
     close: Callable[[], None] = environ.get("fieldwarden.close", _nothing)
     deadline = Deadline(arrived, timeout_of(environ.get("QUERY_STRING", "")))
@@ -77,18 +84,18 @@ def _decide(state: ServerState, phase: Phase, environ: dict[str, Any]) -> Answer
     body = read_body(environ, deadline, close)
     deadline.check()
     large = len(body) > LARGE
-    answer = _in_turn(state, phase, body, deadline) if large else state.engine.answer(body, phase)
+    answer = _in_turn(state, body, deadline, judged) if large else judged(body)
     deadline.check()
     return answer
 
 
-def _in_turn(state: ServerState, phase: Phase, body: bytes, deadline: Deadline) -> AnswerLike:
+def _in_turn(state: ServerState, body: bytes, deadline: Deadline, judged: Judge) -> AnswerLike:
     left = deadline.left()
     if not state.large.acquire(timeout=MAX_WAIT if left is None else max(0.0, min(left, MAX_WAIT))):
         raise Refusal(504, "timeout", "other large reviews were being judged for too long")
     try:
         deadline.check()
-        return state.engine.answer(body, phase)
+        return judged(body)
     finally:
         state.large.release()
 
@@ -96,7 +103,7 @@ def _in_turn(state: ServerState, phase: Phase, body: bytes, deadline: Deadline) 
 def _nothing() -> None: ...
 
 
-def _account(state: ServerState, phase: Phase, outcome: Outcome, seconds: float) -> None:
+def _account(state: ServerState, phase: Call, outcome: Outcome, seconds: float) -> None:
     state.metrics.answered(phase, outcome.decision, seconds)
     line: dict[str, Any] = {"phase": phase, "decision": outcome.decision, "duration_ms": round(seconds * 1000, 3)}
     if outcome.reason is not None:

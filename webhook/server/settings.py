@@ -64,6 +64,13 @@ class SelfSigned:
 
 
 @dataclass(frozen=True, slots=True)
+class FromCluster:
+    """Policies that are custom resources, and the labels of namespaces, of one cluster."""
+
+    kubeconfig: Path | None = None  # else KUBECONFIG, the pod's service account, or ~/.kube/config
+
+
+@dataclass(frozen=True, slots=True)
 class Timing:
     """Seconds."""
 
@@ -79,6 +86,7 @@ class Settings:
 
     policies: tuple[Path, ...]
     certificate: KeyPair | SelfSigned
+    cluster: FromCluster | None = None  # without it, and without paths of policies, there is nothing to serve
     client_ca: Path | None = None
     listen: Address = Address("0.0.0.0", 8443)  # noqa: S104 (the API server comes from elsewhere)
     ops_listen: Address = Address("0.0.0.0", 8080)  # noqa: S104

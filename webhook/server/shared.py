@@ -10,9 +10,11 @@ import shutil
 import struct
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from webhook.cluster.mirrored import Mirrored, MirrorState
 
 _RELOADS = struct.Struct("I")
 _RELOADS_AT = 8
@@ -64,13 +66,16 @@ class WorkerStatus:
 
 
 class Runtime:
-    """A private folder that lives as long as the server: statuses and metric files."""
+    """A private folder that lives as long as the server: statuses, metric files, what is mirrored of a cluster."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.metrics = folder / "metrics"
         self.workers = folder / "workers"
         self.good = folder / "good"
+        self.mirrored = Mirrored(folder / "cluster")
+        self.scratch = folder / "scratch"
+        self._mirror = folder / "mirror.json"
 
     @classmethod
     @contextlib.contextmanager
@@ -81,6 +86,8 @@ class Runtime:
         runtime.metrics.mkdir()
         runtime.workers.mkdir()
         runtime.good.mkdir()
+        runtime.mirrored.folder.mkdir()
+        runtime.scratch.mkdir()
         try:
             yield runtime
         finally:
@@ -89,10 +96,7 @@ class Runtime:
 
     def report(self, status: WorkerStatus) -> None:
         """Whole or not at all: the file is renamed into place."""
-        target = self.workers / f"{status.pid}.json"
-        draft = target.with_suffix(".new")
-        draft.write_text(json.dumps(asdict(status)), encoding="utf-8")
-        draft.replace(target)
+        _write(self.workers / f"{status.pid}.json", asdict(status))
 
     def forget(self, pid: int) -> None:
         (self.workers / f"{pid}.json").unlink(missing_ok=True)
@@ -105,10 +109,34 @@ class Runtime:
                 found.append(_status(json.loads(file.read_text(encoding="utf-8"))))
         return tuple(status for status in found if _alive(status.pid))
 
+    def report_mirror(self, state: MirrorState) -> None:
+        """Said by the mirror's own process."""
+        _write(self._mirror, {"pid": os.getpid(), "state": asdict(state)})
+
+    def mirror(self) -> MirrorState:
+        """What the mirror said last."""
+        try:
+            said = json.loads(self._mirror.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return MirrorState()
+        state = MirrorState(**_tuples(said["state"]))
+        if not state.failure and not _alive(said["pid"]):
+            return replace(state, failure="the process that follows it has ended and is started again")
+        return state
+
+
+def _write(target: Path, data: dict[str, Any]) -> None:
+    draft = target.with_suffix(".new")
+    draft.write_text(json.dumps(data), encoding="utf-8")
+    draft.replace(target)
+
+
+def _tuples(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
+
 
 def _status(data: dict[str, Any]) -> WorkerStatus:
-    lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
-    return WorkerStatus(**{**data, **lists})
+    return WorkerStatus(**_tuples(data))
 
 
 def _alive(pid: int) -> bool:

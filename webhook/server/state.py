@@ -8,10 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from webhook.server.calls import Refusal
+
 if TYPE_CHECKING:
     from webhook.server.metrics import Metrics
 
 Phase = Literal["validate", "mutate"]
+Call = Literal["validate", "mutate", "policy"]
+"""What is asked: the two calls about a write, and the one about a policy itself."""
 
 
 class OwnershipLike(Protocol):
@@ -76,6 +80,19 @@ class EngineLike(Protocol):
     def answer(self, body: bytes, phase: Phase) -> AnswerLike: ...
 
 
+class GateLike(Protocol):
+    """A review of a policy to its answer; raises `webhook.admission.BadCall`."""
+
+    def answer(self, body: bytes) -> AnswerLike: ...
+
+
+class NotRead:
+    """Stands for an engine until the policies have been read: no call is answered by half of them."""
+
+    def answer(self, body: bytes, phase: Phase) -> AnswerLike:  # noqa: ARG002 - as an engine's
+        raise Refusal(503, "policies-not-read", "the policies have not been read from the cluster yet")
+
+
 class PolicySetLike(Protocol):
     """An immutable set of policies."""
 
@@ -110,6 +127,7 @@ class ServerState:
     """One worker's. `engine` is swapped whole: a request takes it once and never sees half a set."""
 
     engine: EngineLike
+    gate: GateLike
     metrics: Metrics
     log: Any  # a structlog logger
     large: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))  # bounds memory: see routes
@@ -117,3 +135,6 @@ class ServerState:
 
 MakeEngine = Callable[[Any], EngineLike]
 """A PolicySet to an Engine."""
+
+MakeGate = Callable[[Any, Any], GateLike]
+"""What tells whether policies load together, and where a cluster's are, if any are followed."""
