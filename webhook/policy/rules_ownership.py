@@ -160,11 +160,12 @@ def _shared(
         pairs.update(_pairs(change.identity, here, facts))
     me = facts.change.requester.identity
     standing = rule.on_share is Action.RELEASE and me is not None
-    if standing and me is not None:
-        pairs.update(_pairs(me, here, facts))
+    if standing and me is not None:  # what stood before is acted on, where there is anything to do; told of it was already
+        pairs.update(pair for pair in _pairs(me, here, facts) if is_leftover(rule, pair[1]))
     found: dict[Identity, tuple[FieldSet, set[Identity]]] = {}
     for owner, other in sorted(pairs):
-        paths = facts.shared(owner, other, standing=standing and me in (owner, other))
+        acts = standing and me in (owner, other) and is_leftover(rule, other)
+        paths = facts.shared(owner, other, standing=acts)
         if paths:
             before, holders = found.get(other, (EMPTY, set()))
             found[other] = (before | paths if before else paths, holders | {owner})
