@@ -54,6 +54,12 @@ def test_only_its_own_authority_issued_a_leaf(authority: Signed) -> None:
     assert not certificates.is_issued_by(leaf.certificate, namesake.certificate)
 
 
+def test_an_authority_is_told_from_a_leaf(authority: Signed) -> None:
+    assert certificates.is_authority(authority.certificate)
+    assert not certificates.is_authority(new_leaf(authority, [NAME], NOW, LEAF).certificate)
+    assert not certificates.is_authority(x509.load_pem_x509_certificate(rsa_pair()[0]))
+
+
 def test_the_first_two_thirds_of_a_life_are_fresh(authority: Signed) -> None:
     start, end = NOW - certificates.BACKDATE, NOW + LIFE
     turn = start + (end - start) * 2 / 3

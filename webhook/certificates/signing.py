@@ -148,6 +148,14 @@ def is_valid(certificate: x509.Certificate, now: dt.datetime) -> bool:
     return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
 
 
+def is_authority(certificate: x509.Certificate) -> bool:
+    """Whether it may sign others."""
+    try:
+        return bool(certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca)
+    except (x509.ExtensionNotFound, ValueError):
+        return False
+
+
 def is_issued_by(leaf: x509.Certificate, authority: x509.Certificate) -> bool:
     """By name and signature; whether either is still valid is another question."""
     try:
