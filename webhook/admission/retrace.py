@@ -128,10 +128,8 @@ def _writers(evidence: Evidence) -> Iterator[Identity]:
         if applier in evidence.new_claims or applier in evidence.old_claims:
             yield applier
     yield updater(evidence) or nobody(request)
-    if request.field_manager is None:  # then he may have been one whose claim goes by another name now
-        yield from (
-            name for name, moved in evidence.changes.items() if moved.new is None and name.operation == "Update"
-        )
+    if request.field_manager is None:  # then he may have been one whose claim has another name now, or less in it
+        yield from (name for name, moved in evidence.changes.items() if moved.lost and name.operation == "Update")
 
 
 def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
