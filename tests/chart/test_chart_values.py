@@ -44,7 +44,7 @@ PEER = {"podSelector": {"matchLabels": {"a": "b"}}}
 CIDR = {"ipBlock": {"cidr": "192.0.2.0/28"}}
 
 GENERAL = [
-    Case("mode", "Enforce", flag("webhook", "--mode=Enforce")),
+    Case("mode", "Enforce", lambda made: all("--mode=Enforce" in made.args(each) for each in POD_VALUES)),
     Case("nameOverride", "warden", everywhere("labels", "app.kubernetes.io/name", "warden")),
     Case("fullnameOverride", "guard", lambda made: set(made.of("Deployment")) == {"guard-webhook", "guard-controller"}),
     Case("commonLabels", {"team": "a"}, everywhere("labels", "team", "a")),
