@@ -1,9 +1,9 @@
 # syntax=docker/dockerfile:1
 
-# Both have the same Python, 3.13 of Debian trixie. The base has no shell and no package manager. Pin either to a digest
-# or take a mirror's: --build-arg BASE=registry.example.com/distroless/python3-debian13@sha256:...
+# Both have the same Python, 3.13 of Debian trixie. The base has no shell and no package manager. Name your registry's copy
+# of both, by digest: --build-arg BASE=registry.example.com/distroless/python3-debian13@sha256:...
 ARG BUILDER=python:3.13-slim-trixie
-ARG BASE=gcr.io/distroless/python3-debian13:nonroot
+ARG BASE=distroless/python3-debian13:nonroot
 
 FROM ${BUILDER} AS build
 WORKDIR /src
