@@ -64,7 +64,7 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
         if draft.wholly_restored:  # whatever else was asked for came with what is no more
             done += [event] if event.action is Action.RESTORE else []
             continue
-        left = _paths(change, event)
+        whole = left = _paths(change, event)
         left = left.recursive_difference(decided) if decided else left
         if event.action is Action.RELEASE:
             left = left - released.get(event.claims[0], EMPTY)
@@ -76,7 +76,7 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
                 released[event.claims[0]] = released.get(event.claims[0], EMPTY) | paths
             else:
                 decided = decided | paths
-            done.append(event)
+            done.append(_told(event, left, whole))
         except CannotRewrite as why:
             blocked[key_of(event)] = str(why)
         except Ambiguous as why:
@@ -86,6 +86,11 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
     if draft.wholly_restored:
         done = [event for event in done if event.action is Action.RESTORE]
     return Rewriting(draft.rewritten(), tuple(done))
+
+
+def _told(event: Event, left: FieldSet, whole: FieldSet) -> Event:
+    """The event with those of its paths that were left for it."""
+    return event if left == whole else event._replace(fields=left, paths=tuple(map(str, left.paths)))
 
 
 def _asked(verdict: Verdict, cap: Mode) -> Iterable[Event]:
