@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import socket
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,3 +167,73 @@ def test_a_kubeconfig_that_is_none_is_told_without_quoting_it(tmp_path: Path) ->
     with pytest.raises(Unconfigured) as raised:
         Api.connect(tmp_path / "config")
     assert "secret-token" not in str(raised.value)
+
+
+def test_a_watch_in_which_nothing_is_heard_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may have stopped without a word. The next call finds out."""
+    monkeypatch.setattr("webhook.cluster.api.SILENCE", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        api = Api.connect(nowhere(tmp_path, f"http://127.0.0.1:{listener.getsockname()[1]}"))
+        event = json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}})
+
+        def answer_once() -> None:
+            accepted, _ = listener.accept()
+            accepted.recv(65536)
+            head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            accepted.sendall(f"{head}{len(event) + 1:x}\r\n{event}\n\r\n".encode())
+            kept.append(accepted)
+
+        kept: list[socket.socket] = []
+        thread = threading.Thread(target=answer_once)
+        thread.start()
+        assert [one.resource_version for one in api.watch("/api/v1/namespaces", "1", 60)] == ["8"]
+        thread.join()
+        with pytest.raises(Unreachable, match="no answer in time"):
+            api.watch("/api/v1/namespaces", "8", 60)
+        kept[0].close()
+
+
+def test_an_event_cut_short_is_no_event(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        api = Api.connect(nowhere(tmp_path, f"http://127.0.0.1:{listener.getsockname()[1]}"))
+
+        def answer_half() -> None:
+            accepted, _ = listener.accept()
+            with accepted:
+                accepted.recv(65536)
+                accepted.sendall(b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n8\r\n{"type":\r\n0\r\n\r\n')
+
+        thread = threading.Thread(target=answer_half)
+        thread.start()
+        with pytest.raises(Unreachable, match="within an event"):
+            list(api.watch("/api/v1/namespaces", "1", 60))
+        thread.join()
+
+
+def test_a_pod_s_service_account_is_used_and_its_renewed_token(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kubernetes.config import incluster_config
+
+    host, _, port = sandbox.url.removeprefix("https://").rpartition(":")
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", host)
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+    token = tmp_path / "token"
+    token.write_text(sandbox.users["outsider"].token)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(sandbox.ca_file))
+    loader = incluster_config.InClusterConfigLoader
+    read = loader._read_token_file
+
+    def read_and_expire(self: Any) -> None:
+        """The client reads it again after a minute; here at once."""
+        read(self)
+        self.token_expires_at = dt.datetime.min
+
+    monkeypatch.setattr(loader, "_read_token_file", read_and_expire)
+    api = Api.connect()
+    with pytest.raises(Denied, match="403"):
+        api.list("/api/v1/namespaces")
+    token.write_text(sandbox.users["admin"].token)
+    assert api.list("/api/v1/namespaces").items

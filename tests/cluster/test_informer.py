@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from threading import Event
@@ -132,6 +133,12 @@ def test_once_there_is_news_the_next_fault_is_a_first_one_again() -> None:
 def test_watches_that_end_at_once_do_not_spin() -> None:
     _, server = told(EMPTY, *[[]] * 5)
     assert server.ended.pauses == [0, 0.2, 0.4, 0.8, 1.6]
+
+
+def test_watches_in_which_nothing_happens_follow_one_another_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.cluster.informer.monotonic", itertools.count(0, 100).__next__)
+    _, server = told(EMPTY, *[[]] * 5)
+    assert server.ended.pauses == []
 
 
 def test_a_list_that_is_too_old_by_itself_does_not_spin() -> None:

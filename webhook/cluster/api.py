@@ -27,8 +27,9 @@ MANAGER = "fieldwarden"
 PAGE = 500
 CONNECT = 5.0
 ANSWER = 30.0
-PATIENCE = 15.0
-"""Seconds: to connect, for an answer, and beyond a watch's own time before it is given up."""
+SILENCE = 100.0
+"""Seconds: to connect, for an answer, and without a word in a watch, before it is given up. Bookmarks come every minute where
+anything changes in the cluster, and more seldom where nothing does."""
 
 _JSON = "application/json"
 _APPLY = "application/apply-patch+yaml"
@@ -99,7 +100,7 @@ class Api:
     def watch(self, path: str, resource_version: str, timeout: float) -> Iterator[WatchEvent]:
         """What changes after that version, with bookmarks, once the server has agreed to tell it.
 
-        Ends by itself after about `timeout` seconds; raises while it is read, too.
+        Ends by itself after about `timeout` seconds, and when nothing more is heard; raises while it is read, too.
         """
         params = {
             "watch": "true",
@@ -108,7 +109,7 @@ class Api:
             "timeoutSeconds": str(max(1, round(timeout))),
         }
         what = f"watch {path}"
-        answer = self._send("GET", path, None, _JSON, params, timeout + PATIENCE)
+        answer = self._send("GET", path, None, _JSON, params, SILENCE)
         if answer.status != 200:
             with closing(answer):
                 raise error_of(answer.status, _read(answer, what), what)
@@ -207,6 +208,8 @@ def _lines(answer: Any, what: str) -> Iterator[bytes]:
         for piece in answer.stream(1 << 16):
             *whole, pending = (pending + piece).split(b"\n")
             yield from (line for line in whole if line)
+    except urllib3.exceptions.ReadTimeoutError:
+        return  # the next watch finds out whether anybody is there
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise Unreachable(f"{what}: {_why(error)}") from None
     if pending.strip():

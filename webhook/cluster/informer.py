@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Event
+from time import monotonic
 from typing import Protocol, TypeAlias
 
 from webhook.cluster.api import Listing, Object, WatchEvent
@@ -13,6 +14,9 @@ from webhook.cluster.errors import ApiError, Gone
 
 WATCH = 240.0
 """Seconds that one watch lasts, up to a quarter more, so that many followers do not come back together."""
+
+SHORT = 1.0
+"""Seconds. Something cuts off a watch that ends within, without news: it would be asked for again without end."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 3.0
 """Seconds before asking again after a fault; doubled at each, and up to half as long again."""
@@ -103,7 +107,7 @@ class _Follower:
     def _watch(self) -> None:
         events = self._api.watch(self._path, self._version, WATCH * (1 + self._chance() / 4))
         self._tell(Reached())
-        quiet = True
+        quiet, began = True, monotonic()
         for event in events:
             if self._stop.is_set():
                 return
@@ -117,7 +121,7 @@ class _Follower:
                     self._tell(Changed(event.object))
             self._version = event.resource_version or self._version
         self._tell(Reached())
-        if quiet:  # not even a bookmark, which comes every minute: something cuts watches short
+        if quiet and monotonic() - began < SHORT:
             self._wait()
 
     def _wait(self) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
+from webhook.cluster.gate import Gate
 from webhook.cluster.settling import Together
 from webhook.server.files import Outcome
 from webhook.server.lastgood import LastGood
 from webhook.server.metrics import Metrics
 from webhook.server.parts import Server
 from webhook.server.shared import WorkerStatus
-from webhook.server.state import EngineLike, GateLike, NotRead, ServerState
+from webhook.server.state import EngineLike, NotRead, ServerState
 from webhook.server.watch import Watcher
 
 
@@ -113,7 +114,7 @@ class Duties:
         self._server.runtime.report(status)
 
 
-def _gate(server: Server) -> GateLike:
+def _gate(server: Server) -> Gate:
     settings, runtime = server.settings, server.runtime
     together = Together(settings.policies, runtime.scratch, settings.strict)
-    return server.rooms.make_gate(together, runtime.mirrored if settings.cluster else None)
+    return Gate(together, runtime.mirrored if settings.cluster else None)

@@ -17,6 +17,7 @@ from gunicorn.arbiter import Arbiter
 
 from webhook.cluster.access import Unconfigured, find
 from webhook.cluster.mirror import MirrorSettings, alive_with
+from webhook.cluster.mirror import run as follow_cluster
 from webhook.server import authority
 from webhook.server.duties import Duties
 from webhook.server.files import signature
@@ -78,16 +79,12 @@ def _run(server: Server) -> int:
 
 def _real_rooms(settings: Settings) -> Rooms:
     from webhook.admission import Engine
-    from webhook.cluster.gate import Gate
-    from webhook.cluster.mirror import run as mirror
     from webhook.cluster.mirrored import load_files
     from webhook.policy import load
 
     return Rooms(
         load_files if settings.cluster else load,
         lambda policies: Engine(policies=policies, cap=settings.mode),
-        Gate,
-        mirror,
     )
 
 
@@ -212,7 +209,7 @@ def _mirror(server: Server, cluster: FromCluster) -> None:
         alive=alive_with(server.flags.owner),
         log=server.log,
     )
-    server.rooms.mirror(told)
+    follow_cluster(told)
 
 
 class _Arbiter(Arbiter):  # type: ignore[misc]

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cluster.mirror import MirrorSettings
 from webhook.server.settings import Settings
 from webhook.server.shared import Flags, Runtime
 from webhook.server.sources import Sources
-from webhook.server.state import Load, MakeEngine, MakeGate
+from webhook.server.state import Load, MakeEngine
 from webhook.server.tls import CertificateKeeper
 
 
 @dataclass(frozen=True, slots=True)
 class Rooms:
-    """What the server takes from the rooms before it. `mirror` follows a cluster, in a process of its own."""
+    """What the server takes from the rooms before it."""
 
     load: Load
     make_engine: MakeEngine
-    make_gate: MakeGate
-    mirror: Callable[[MirrorSettings], None]
 
 
 @dataclass(slots=True)

@@ -135,6 +135,3 @@ class ServerState:
 
 MakeEngine = Callable[[Any], EngineLike]
 """A PolicySet to an Engine."""
-
-MakeGate = Callable[[Any, Any], GateLike]
-"""What tells whether policies load together, and where a cluster's are, if any are followed."""
