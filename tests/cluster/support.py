@@ -24,11 +24,17 @@ REVIEWS = {LABEL: "kubectl-label-overwrite", ANNOTATE: "kubectl-annotate"}
 
 
 def install(sandbox: Sandbox) -> None:
-    """Install the custom resource, and wait until it is served."""
+    """Install the custom resource, and wait until it is served; another test may just be taking it away."""
     path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-    made = sandbox.request("POST", path, definition())
-    assert made.status in (201, 409), made.body
-    sandbox.wait_until(lambda: sandbox.request("GET", PATH).status == 200, "kube-apiserver")
+
+    def served() -> bool:
+        made = sandbox.request("POST", path, definition())
+        assert made.status in (201, 409), made.body
+        stored = sandbox.request("GET", f"{path}/{definition()['metadata']['name']}").body
+        leaving = "deletionTimestamp" in stored.get("metadata", {})
+        return not leaving and sandbox.request("GET", PATH).status == 200
+
+    sandbox.wait_until(served, "kube-apiserver")
 
 
 def policy(name: str = "no-labels", denied: str = LABEL, **match: Any) -> Object:
