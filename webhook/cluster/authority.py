@@ -5,8 +5,8 @@
     trusted everywhere      next becomes ca, ca is previous   bundle: the same
     every leaf signed anew  no leaf of previous is served     bundle: ca
 
-A leaf is signed by an authority that every bundle has carried for a while, or by the one that signed before, so whoever
-calls a pod trusts it at every moment. A step is one write or none is lost: each starts from what really stands there.
+A leaf is signed by an authority that every bundle has carried for a while, or whose leaves are served already, so whoever
+calls a pod trusts it at every moment. Nothing is remembered between steps: each starts from what really stands there.
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ import http.client
 import json
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
-from webhook.policy import PolicySet, load
-from webhook.policy.compiled import ResourceMatcher
+from webhook.cluster import registration
+from webhook.cluster.discovery import Discovery, discover
+from webhook.policy import Mode, PolicySet, load
 from webhook.sandbox.client import Object
 from webhook.sandbox.errors import SandboxError
 from webhook.sandbox.registration import Registration
@@ -53,8 +53,10 @@ def serve_beside(sandbox: Sandbox, policies: Path, mode: str) -> str:
     sandbox.processes.start(_NAME, argv, environment, grace=_GRACE)
     sandbox.wait_until(lambda: _is_ready(ports), _NAME)
     url = f"https://{json.loads(ports.read_text())['listen']}"
-    rules = rules_of(loaded, sandbox)
-    sandbox.register(Registration(url, (certificates / "ca.crt").read_bytes(), rules, mutate_rules=mutated(rules)))
+    asked, exempt = registration.rules(loaded, _discovery(loaded, sandbox), Mode(mode)), registration.conditions(loaded)
+    ca = (certificates / "ca.crt").read_bytes()
+    wanted = Registration(url, ca, asked.validating, match_conditions=exempt, mutate_rules=asked.mutating)
+    sandbox.register(wanted)
     return url
 
 
@@ -81,50 +83,13 @@ def _is_ready(ports: Path) -> bool:
 
 
 def rules_of(policies: PolicySet, sandbox: Sandbox) -> list[Object]:
-    """Webhook rules for all that the policies match, subresources with it, each once."""
-    matchers = {matcher for policy in policies.policies for matcher in policy.match.resources}
-    asked = {
-        (group, version, resource) for matcher in matchers for group, version, resource in _asked(matcher, sandbox)
-    }
-    return [
-        {
-            "apiGroups": [group],
-            "apiVersions": [version],
-            "operations": ["CREATE", "UPDATE"],
-            "resources": [resource, f"{resource}/*"] if resource != "*" else ["*/*"],
-        }
-        for group, version, resource in sorted(asked)
-    ]
+    """Webhook rules for all that the policies judge, subresources with it."""
+    return registration.rules(policies, _discovery(policies, sandbox)).validating
 
 
-def mutated(rules: Iterable[Object]) -> list[Object]:
-    """The same without the subresources of which nothing is rewritten: those but /scale.
+def _discovery(policies: PolicySet, sandbox: Sandbox) -> Discovery:
+    def get(path: str) -> Object | None:
+        reply = sandbox.request("GET", path)
+        return reply.body if reply.status == 200 else None
 
-    >>> mutated([{"resources": ["pods", "pods/*"]}, {"resources": ["*/*"]}])
-    [{'resources': ['pods', 'pods/scale']}, {'resources': ['*', '*/scale']}]
-    """
-    return [
-        {**rule, "resources": [parent, f"{parent}/scale"]}
-        for rule in rules
-        for parent in [rule["resources"][0].removesuffix("/*")]
-    ]
-
-
-def _asked(matcher: ResourceMatcher, sandbox: Sandbox) -> Iterable[tuple[str, str, str]]:
-    for group in matcher.groups:
-        for resource in matcher.resources:
-            yield group, matcher.version or _version(sandbox, group, resource), resource
-
-
-def _version(sandbox: Sandbox, group: str, resource: str) -> str:
-    """The version that patterns speak where the policy names none: the preferred one, if it has the resource, else any."""
-    if "*" in (group, resource):
-        return "*"
-    if group:
-        found = sandbox.request("GET", f"/apis/{group}").body
-        version = found.get("preferredVersion", {}).get("version", "*")
-        served = sandbox.request("GET", f"/apis/{group}/{version}").body.get("resources", ())
-    else:
-        version = "v1"
-        served = sandbox.request("GET", "/api/v1").body.get("resources", ())
-    return version if any(item["name"] == resource for item in served) else "*"
+    return discover(policies, get)
