@@ -74,9 +74,10 @@ def policies(place: Path) -> Path:
 
 
 def _exported(said: str) -> dict[str, str]:
-    script = f'{said}\nprintf "%s" "$KUBECONFIG"'
+    names = ("KUBECONFIG", "KUBECACHEDIR")  # without the second kubectl keeps its cache where it stands
+    script = "\n".join([said, *(f'printf "%s\\n" "${name}"' for name in names)])
     done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True)
-    return {"KUBECONFIG": done.stdout}
+    return dict(zip(names, done.stdout.splitlines(), strict=True))
 
 
 def test_run_gives_the_command_a_server_and_ends_as_it_ends(fieldwarden: Run) -> None:
