@@ -233,8 +233,13 @@ def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
     kept = draft.claim(leftover) - event.fields
     if items := _kept_by(frames, owners):
         kept = kept - items
-    for frame in sorted(frames, key=len, reverse=True):
-        if frame[-1][:2] == "f:" and kept.is_leaf(frame) and any(owner.has_prefix(frame) for owner in owners):
+    for path in event.fields.paths:
+        for length in range(len(path) - 1, 1, -1):  # from the innermost out, as far as nothing else is left in them
+            frame = path[:length]
+            if frame[-1][:2] != "f:":
+                continue
+            if not kept.is_leaf(frame) or not any(owner.has_prefix(frame) for owner in owners):
+                break
             kept = kept - FieldSet.from_paths([FieldPath(frame)])
     draft.hold(leftover, kept)
     return event.fields

@@ -163,7 +163,7 @@ class Draft:
         if not edited:
             return None
         time = self._times.get(identity)
-        for claim in (old, new):
+        for claim in (old, new) if old is not new else (new,):
             same_version = claim is not None and (new is None or claim.api_version == new.api_version)
             if claim is not None and same_version and claim.fields == edited and time in (None, _time(claim)):
                 return claim.entry

@@ -61,7 +61,7 @@ def judge(policies: PolicySet, request: Request, phase: Phase, cap: Mode, known:
 
     `known` is a judgement that the request may be the outcome of: then that is the judgement, and nothing is left to do.
     """
-    seen = examine(request)
+    seen = examine(request, known.change if known is not None else None)
     if known is not None and _comes_of(seen, known):
         return replace(known, came=request)
     if shows_traces(seen.change) and rewriters(policies, request, cap):

@@ -43,18 +43,20 @@ def understand(request: Request) -> Change:
     return examine(request).change
 
 
-def examine(request: Request) -> Understood:
-    """The same, with what the review shows."""
+def examine(request: Request, like: Change | None = None) -> Understood:
+    """The same, with what the review shows. `like` is a change of the same old object, whose claims are read already."""
     if request.old is None:
         return Understood(None, understand_creation(request, ManagedFields.parse(_managed_fields(request.new))))
-    return Understood(evidence_of(request))
+    return Understood(evidence_of(request, like))
 
 
-def evidence_of(request: Request) -> Evidence:
+def evidence_of(request: Request, like: Change | None = None) -> Evidence:
     """What the review of an update shows, before any hypothesis. Raises FieldsError."""
     old: Mapping[str, Any] = request.old if request.old is not None else {}
-    old_claims = ManagedFields.parse(_managed_fields(old))
-    new_claims = ManagedFields.parse(_managed_fields(request.new), like=old_claims)
+    known = like is not None and like.request.old is request.old
+    old_claims = like.old_claims if like is not None and known else ManagedFields.parse(_managed_fields(old))
+    standing = like.new_claims if like is not None and known else old_claims
+    new_claims = ManagedFields.parse(_managed_fields(request.new), like=standing)
     status = request.subresource == "status" or _counts_status(request, old_claims, new_claims)
     comparison = compare(old, request.new, (new_claims, old_claims), status=status)
     return Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
