@@ -54,7 +54,7 @@ def test_another_api_version(tell: Tell, place: Place) -> None:
 def test_a_custom_resources_scale(widget: Web) -> None:
     """Its replicas stand at .spec.size, which Flux claims."""
     story = widget("restore")
-    answer = story.kubectl("scale widget one --replicas=5").rewrote("change sizes/applied .spec.size")
+    answer = story.kubectl("scale widgets.stories one --replicas=5").rewrote("change sizes/applied .spec.size")
     assert "[sizes/applied] restored .spec.size" in answer.told
     assert (story.value(".spec.size"), story.owners(".spec.size")) == (2, [ITS])
     assert not story.flux().allowed().stored

@@ -142,7 +142,7 @@ def test_in_a_custom_resource(tell: Tell, place: Place, told: str) -> None:
     story = tell(manifests.widget(place("prune")))
     story.git["spec"] = less
     applied(story)
-    story.kubectl(f"patch widget one --type=merge -p '{json.dumps({'spec': more})}'").allowed()
+    story.kubectl(f"patch widgets.stories one --type=merge -p '{json.dumps({'spec': more})}'").allowed()
     story.git["spec"] = more
     assert story.flux().ok
     story.git["spec"] = less

@@ -120,7 +120,7 @@ def test_a_part_that_git_drops_goes_whole(widget: Web) -> None:
     """A keyed list of a custom resource, where nothing is defaulted."""
     story = widget("release")
     parts = [*story.git["spec"]["parts"], {"id": "c", "weight": 3}]
-    story.kubectl(f"""patch widget one --type=merge -p '{json.dumps({"spec": {"parts": parts}})}'""").allowed()
+    story.kubectl(f"""patch widgets.stories one --type=merge -p '{json.dumps({"spec": {"parts": parts}})}'""").allowed()
     story.git["spec"]["parts"] = parts
     story.flux().rewrote('share release/applied .spec.parts[id="c"].weight')
     assert story.owners('.spec.parts[id="c"]') == [ITS]
@@ -131,7 +131,9 @@ def test_a_part_that_git_drops_goes_whole(widget: Web) -> None:
 
 def test_a_set_member_that_git_drops_goes(widget: Web) -> None:
     story = widget("release")
-    story.kubectl("""patch widget one --type=json -p '[{"op":"add","path":"/spec/colors/-","value":"green"}]'""")
+    story.kubectl(
+        """patch widgets.stories one --type=json -p '[{"op":"add","path":"/spec/colors/-","value":"green"}]'"""
+    )
     story.git["spec"]["colors"].append("green")
     story.flux().rewrote('share release/applied .spec.colors[="green"]')
     story.git["spec"]["colors"].pop()

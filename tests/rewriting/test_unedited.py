@@ -116,6 +116,21 @@ def test_kubectls_own_move_is_left_alone(tell: Tell, place: Place) -> None:
     assert story.value(LABEL) is None
 
 
+def test_what_comes_too_late_is_not_put_right(web: Web) -> None:
+    """The server asks for a write that it will then refuse with 409, or, for a patch, begin anew with what is stored."""
+    story = web("unedited")
+    late = story.get()
+    for change in ("tier=front", "tier-"):
+        assert story.kubectl(f"label deployment web {change}").allowed().stored
+    late["metadata"]["managedFields"] = [{}]
+    answer = story.request("PUT", late)
+    assert not answer.ok
+    assert "the object has been modified" in answer.told
+    assert (answer.rewritten, answer.refused, answer.found, answer.stored) == ([], [], [], False)
+    assert "Warning" not in answer.told
+    put_right(story.request("PUT", {**story.get(), "metadata": story.get()["metadata"] | {"managedFields": [{}]}}))
+
+
 def folded(story: Story) -> list[dict[str, Any]]:
     """What Flux sends before it applies: claims of kubectl become its own, for this version of the object."""
     item = story.get()

@@ -79,7 +79,7 @@ def test_scaling_to_zero_is_a_write_too(web: Story) -> None:
 
 def test_a_custom_resources_scale(widget: Story) -> None:
     """Its replicas stand at .spec.size, which Flux claims: the mutating call, which is shown claims, refuses."""
-    answer = widget.kubectl("scale widget one --replicas=5")
+    answer = widget.kubectl("scale widgets.stories one --replicas=5")
     answer.denied("change sizes/applied .spec.size")
     assert 'admission webhook "mutate.fieldwarden.dev" denied the request' in answer.told
     assert (widget.value(".spec.size"), widget.owners(".spec.size")) == (2, [ITS])

@@ -53,9 +53,9 @@ def test_beside_what_flux_owns_there_is_room(widget: Story) -> None:
 
 
 def test_a_custom_resource_edited_with_kubectl(widget: Story) -> None:
-    widget.kubectl("edit widget one", editor="sed -i s/glue/weld/").denied(f"{APPLIED} .spec.steps")
-    widget.kubectl("label widget one team=mine --overwrite").denied(f"{APPLIED} .metadata.labels.team")
-    widget.kubectl("label widget one tier=front").allowed()
+    widget.kubectl("edit widgets.stories one", editor="sed -i s/glue/weld/").denied(f"{APPLIED} .spec.steps")
+    widget.kubectl("label widgets.stories one team=mine --overwrite").denied(f"{APPLIED} .metadata.labels.team")
+    widget.kubectl("label widgets.stories one tier=front").allowed()
 
 
 def test_a_custom_resource_replaced_by_itself(widget: Story) -> None:

@@ -229,9 +229,8 @@ def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
     """Release: shared paths out of the leftover's claim, and with them what keeps the items and maps around them alive."""
     (leftover,) = event.claims
     owners = [draft.claim(identity) for identity in draft.identities() if rule.owning.mean_claim(identity)]
-    frames = {path[:length] for path in event.fields.paths for length in range(2, len(path))}
     kept = draft.claim(leftover) - event.fields
-    if items := _kept_by(frames, owners):
+    if items := _kept_by({item for path in event.fields.paths for item in item_prefixes(path)}, owners):
         kept = kept - items
     for path in event.fields.paths:
         for length in range(len(path) - 1, 1, -1):  # from the innermost out, as far as nothing else is left in them

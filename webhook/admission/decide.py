@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from webhook.admission import messages
 from webhook.admission.decision import Cause, Decision, Outcome, Ownership, Result, Would
-from webhook.admission.draft import claims_of
 from webhook.admission.judge import Judgement, judge, rewriters
 from webhook.admission.mutate import mutated, refuses
 from webhook.admission.patching import Operation
 from webhook.admission.review import BadCall, Review
-from webhook.admission.rewrite import can_rewrite, in_force, key_of
+from webhook.admission.rewrite import asks_rewrite, can_rewrite, in_force, key_of
 from webhook.fields import Change, Claim, FieldPath, FieldsError, FieldSet, Identity, ManagedFields, Request
 from webhook.fields.errors import TooDeep
 from webhook.policy.compiled import Action, Event, Mode, RenameRule
@@ -31,7 +30,7 @@ def decide(policies: PolicySet, review: Review, phase: Phase, cap: Mode = Mode.E
     request = review.request
     if request is None or not policies.about(request):
         return ALLOWED
-    if phase == "mutate" and not (request.is_scale or rewriters(policies, request, cap)):
+    if phase == "mutate" and (request.is_outdated or not (request.is_scale or rewriters(policies, request, cap))):
         return ALLOWED
     try:
         judged = judge(policies, request, phase, cap)
@@ -69,7 +68,7 @@ def _validating(judged: Judgement, cap: Mode) -> Iterator[_Told]:
     request, blocked, denied = judged.came, judged.rewriting.blocked, refuses(judged, cap)
     for event in judged.verdict.events:
         mode, finding = event.policy.mode.capped(cap), messages.finding(event, judged.change)
-        if not _asks_rewrite(event, cap):
+        if not asks_rewrite(event, cap):
             refused = mode is Mode.ENFORCE and event.action is Action.DENY
             yield _Told(event, mode, "refused" if refused else "recorded", finding)
         elif not can_rewrite(request):
@@ -90,21 +89,17 @@ def _mutating(policies: PolicySet, judged: Judgement, cap: Mode) -> Decision:
     for event in here:
         mode, finding = event.policy.mode.capped(cap), messages.finding(event, judged.change)
         why = judged.rewriting.blocked.get(key_of(event), "")
-        if not _asks_rewrite(event, cap) or done is None:
+        if not asks_rewrite(event, cap) or done is None:
             refused = mode is Mode.ENFORCE and (event.action is Action.DENY or bool(why))
             told.append(_Told(event, mode, "refused" if refused else "recorded", finding, why))
     if done is None:
         return _decision(told, judged.change)
     before = judged.change.new_claims
-    after = claims_of(done.obj)
+    after = ManagedFields.of(done.obj)
     for event in done.events:
         finding = messages.finding(event, judged.change)
         told.append(_Told(event, Mode.ENFORCE, "rewritten", finding, "", _ownership(event, before, after)))
     return _decision(told, judged.change, done.patch)
-
-
-def _asks_rewrite(event: Event, cap: Mode) -> bool:
-    return event.action is not None and event.action.rewrites and in_force(event.policy, cap)
 
 
 def _needs_claims(event: Event) -> bool:
@@ -238,7 +233,7 @@ def _annotations(results: tuple[Result, ...], *, allowed: bool) -> dict[str, str
 
 def _too_deep(policies: PolicySet, request: Request, cap: Mode) -> Decision:
     """An object that nests too deeply to be followed must not pass where a policy is enforced."""
-    enforced = [policy.name for policy in policies.about(request) if policy.mode.capped(cap) is Mode.ENFORCE]
+    enforced = [policy.name for policy in policies.about(request) if in_force(policy, cap)]
     text = "the object nests too deeply to be judged"
     if not enforced:
         return Decision(warnings=(text,))

@@ -1,4 +1,4 @@
-"""Draft: the object of a request while it is rewritten. Values and claims are changed in copies, one path at a time."""
+"""Draft: the object of a request while it is rewritten. Values and claims are changed in copies."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from webhook.fields import ABSENT, Claim, FieldSet, Identity, ManagedFields, Request, value_at
+from webhook.fields.claims import entries_of
 from webhook.fields.editing import Editor, in_order_of
 from webhook.fields.fieldset import EMPTY
 from webhook.fields.lookup import Values
@@ -137,16 +138,15 @@ class Draft:
     def rewritten(self) -> dict[str, Any]:
         """The object to store instead: shares with what came whatever is as it came."""
         metadata = self.values.get("metadata")
-        before = metadata.get("managedFields") if isinstance(metadata, dict) else None
         entries = self._entries()
-        if entries == (before or []) or not isinstance(metadata, dict):
+        if entries == (entries_of(self.values) or []) or not isinstance(metadata, dict):
             return dict(self.values)
         rest = {name: value for name, value in metadata.items() if name != "managedFields"}
         return {**self.values, "metadata": {**rest, **({"managedFields": entries} if entries else {})}}
 
     def _entries(self) -> list[Entry]:
         if self._as_before:
-            return list((self.old.get("metadata") or {}).get("managedFields") or ())
+            return list(entries_of(self.old) or ())
         entries = {name: entry for name in self.identities() if (entry := self._entry(name)) is not None}
         if not self._edited:
             return list(entries.values())
@@ -202,11 +202,6 @@ def server_order(entry: Entry) -> tuple[str, str, str, str, str]:
         str(entry.get("apiVersion", "")),
         str(entry.get("subresource", "")),
     )
-
-
-def claims_of(obj: Mapping[str, Any]) -> ManagedFields:
-    """The claims on an object. Raises FieldsError where they cannot be read."""
-    return ManagedFields.parse((obj.get("metadata") or {}).get("managedFields"))
 
 
 def _time(claim: Claim | None) -> str | None:

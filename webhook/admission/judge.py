@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from webhook.admission.draft import claims_of
 from webhook.admission.retrace import Earlier, Moved, earlier_requests, shows_traces
 from webhook.admission.rewrite import Rewriting, can_rewrite, in_force, rewrite
 from webhook.admission.understand import Understood, examine, understand
-from webhook.fields import Change, Identity, Request
+from webhook.fields import Change, Identity, ManagedFields, Request
 from webhook.fields.lookup import Values
 from webhook.fields.values import same
 from webhook.policy.compiled import Event, Mode, Verdict
@@ -46,12 +45,12 @@ class Judgement:
             return True
         if event.kind == "tamper" or not self.is_retraced:
             return False
-        wanted, found = claims_of(self.rewriting.obj), claims_of(self.came.new)
+        wanted, found = ManagedFields.of(self.rewriting.obj), ManagedFields.of(self.came.new)
         if event.kind == "rename":
             return all(identity not in found for identity in event.claims)
         made, stored = Values(self.rewriting.obj), Values(self.came.new)
         return all(
-            _is_same(made.at(path), stored.at(path)) and set(wanted.holders(path)) == set(found.holders(path))
+            same(made.at(path), stored.at(path)) and set(wanted.holders(path)) == set(found.holders(path))
             for path in event.fields
         )
 
@@ -64,7 +63,7 @@ def judge(policies: PolicySet, request: Request, phase: Phase, cap: Mode, known:
     seen = examine(request, known.change if known is not None else None)
     if known is not None and _comes_of(seen, known):
         return replace(known, came=request)
-    if shows_traces(seen.change) and rewriters(policies, request, cap):
+    if shows_traces(seen) and rewriters(policies, request, cap):
         earlier = _retraced(policies, seen, phase, cap)
         if earlier is not None:
             return replace(earlier, came=request)
@@ -127,18 +126,14 @@ def _differ(wanted: Mapping[str, Any], came: Mapping[str, Any]) -> bool:
     if same(wanted, came):
         return False
     names = (wanted.keys() | came.keys()) - {"metadata"}
-    if any(not _is_same(wanted.get(name), came.get(name)) for name in names):
+    if any(not same(wanted.get(name), came.get(name)) for name in names):
         return True
     metadata, had = wanted.get("metadata") or {}, came.get("metadata") or {}
     names = (metadata.keys() | had.keys()) - {"managedFields"}
-    if any(not _is_same(metadata.get(name), had.get(name)) for name in names):
+    if any(not same(metadata.get(name), had.get(name)) for name in names):
         return True
-    one, other = claims_of(wanted), claims_of(came)
+    one, other = ManagedFields.of(wanted), ManagedFields.of(came)
     return one.keys() != other.keys() or any(
         claim.entry != other[identity].entry and claim.fields != other[identity].fields
         for identity, claim in one.items()
     )
-
-
-def _is_same(one: object, other: object) -> bool:
-    return one is other or same(one, other)

@@ -13,6 +13,7 @@ from webhook.admission.judge import Judgement, judge
 from webhook.admission.patching import Operation, applied, operations
 from webhook.admission.rewrite import EventKey, in_force, key_of
 from webhook.fields import ManagedFields
+from webhook.fields.claims import entries_of
 from webhook.fields.values import same
 from webhook.policy.compiled import Action, Event, Mode
 from webhook.policy.policyset import PolicySet
@@ -94,8 +95,8 @@ def _check_claims(obj: Mapping[str, Any], came: Mapping[str, Any], old: Mapping[
 
     What is there already stays as it is: the server itself stores one identity twice, at some writes of `/scale`.
     """
-    entries = _entries(obj)
-    if entries in (_entries(came), _entries(old or {})):
+    entries = entries_of(obj) or []
+    if entries in (entries_of(came) or [], entries_of(old) or []):
         return
     if len(ManagedFields.parse(entries)) != len(entries):
         raise DoubtfulPatch("two claims have one identity")
@@ -103,7 +104,3 @@ def _check_claims(obj: Mapping[str, Any], came: Mapping[str, Any], old: Mapping[
         raise DoubtfulPatch("a manager's name is over 128 bytes")
     if entries != sorted(entries, key=server_order):
         raise DoubtfulPatch("claims are not in the server's order")
-
-
-def _entries(obj: Mapping[str, Any]) -> list[Any]:
-    return (obj.get("metadata") or {}).get("managedFields") or []

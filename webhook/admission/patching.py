@@ -99,8 +99,8 @@ def _values(was: Any, now: Any, path: str) -> Iterator[Operation]:
 def _items(was: list[Any], now: list[Any], path: str) -> Iterator[Operation]:
     """Items that came, went, or changed in their places; anything else is jsonpatch's to find the least for."""
     shorter = min(len(was), len(now))
-    start = next((at for at in range(shorter) if not _is_same(was[at], now[at])), shorter)
-    end = next((at for at in range(shorter - start) if not _is_same(was[-1 - at], now[-1 - at])), shorter - start)
+    start = next((at for at in range(shorter) if not same(was[at], now[at])), shorter)
+    end = next((at for at in range(shorter - start) if not same(was[-1 - at], now[-1 - at])), shorter - start)
     gone, come = was[start : len(was) - end], now[start : len(now) - end]
     if len(gone) == len(come) == len(was) - start - end and all(map(_alike, gone, come)):
         for at, (one, other) in enumerate(zip(gone, come, strict=True), start):
@@ -112,10 +112,6 @@ def _items(was: list[Any], now: list[Any], path: str) -> Iterator[Operation]:
     else:
         yield from ({"op": "remove", "path": f"{path}/{start}"} for _ in gone)
         yield from ({"op": "add", "path": f"{path}/{at}", "value": item} for at, item in enumerate(come, start))
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other or same(one, other)
 
 
 def _alike(one: Any, other: Any) -> bool:

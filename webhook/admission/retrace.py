@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from webhook.admission.draft import Draft, claims_of, item_prefixes
+from webhook.admission.draft import Draft, item_prefixes
 from webhook.admission.evidence import Evidence
 from webhook.admission.explanations import ancient_changes
 from webhook.admission.hypotheses import nobody, updater
@@ -21,10 +21,10 @@ from webhook.fields import (
     ABSENT,
     Change,
     Claim,
-    ClaimChange,
     FieldPath,
     FieldSet,
     Identity,
+    ManagedFields,
     Request,
 )
 from webhook.fields.editing import Editor
@@ -55,15 +55,13 @@ class Earlier:
         undone = EMPTY
         for item in self.moved.values():
             undone = undone | item.back | item.away
-        one, other = claims_of(wanted), claims_of(came)
+        one, other = ManagedFields.of(wanted), ManagedFields.of(came)
         differing = EMPTY
         for identity in {*one, *other}:
             held, holds = (claims[identity].held_of(undone) if identity in claims else EMPTY for claims in (one, other))
             differing = differing | (held - holds) | (holds - held)
         made, found = Values(wanted), Values(came)
-        differing = differing | FieldSet.from_paths(
-            path for path in undone if not _is_same(made.at(path), found.at(path))
-        )
+        differing = differing | FieldSet.from_paths(path for path in undone if not same(made.at(path), found.at(path)))
         parts = {name: Moved(item.back - differing, item.away - differing) for name, item in self.moved.items()}
         return {identity: item for identity, item in parts.items() if item != Moved()}
 
@@ -86,15 +84,11 @@ class Earlier:
         return all(found.at(path) is ABSENT for path in self.values)  # of the policies' making, before defaults
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    return one is other or same(one, other)
-
-
-def shows_traces(change: Change) -> bool:
+def shows_traces(seen: Understood) -> bool:
     """Whether anything about a change could be a rewrite's doing."""
-    return bool(change.tampering or change.foreign) or bool(
-        _pruned(change.request, change.changes, change.removed, change.written)
-    )
+    if seen.change.tampering or seen.change.foreign:
+        return True
+    return seen.evidence is not None and bool(_pruned(seen.evidence))
 
 
 def earlier_requests(seen: Understood) -> Iterator[Callable[[Mapping[Identity, Moved] | None], Earlier | None]]:
@@ -103,7 +97,7 @@ def earlier_requests(seen: Understood) -> Iterator[Callable[[Mapping[Identity, M
         yield partial(_uncreated, seen.change)
         return
     evidence = seen.evidence
-    if pruned := _pruned(evidence.request, evidence.changes, evidence.comparison.removed, evidence.comparison.written):
+    if pruned := _pruned(evidence):
         base, moved, values = _unpruned(evidence, pruned)
         yield from _ways(base, moved, values)
     yield from _ways(evidence, {}, ())
@@ -148,30 +142,33 @@ def _undone(me: Identity, evidence: Evidence) -> dict[Identity, Moved]:
             away = FieldSet.from_paths(path for path in away if not _wrote(evidence, path))
         if back or away:
             found[identity] = Moved(back, away)
-    for identity, held in evidence.holdings.items():
-        if identity != me:
-            claim, before = evidence.new_claims[identity], found.get(identity, Moved())
-            theirs = FieldSet.from_paths(_as_claimed(claim, path) for path in held)
-            found[identity] = before._replace(away=before.away | theirs)
-    for identity, theirs in _elsewhere(me, evidence):
-        before = found.get(identity, Moved())
-        found[identity] = before._replace(away=before.away | theirs)
-    for identity, seats in _thinned(me, evidence).items():
-        before = found.get(identity, Moved())
-        found[identity] = before._replace(away=before.away | seats)
+    for identity, theirs in (*_held(me, evidence), *_elsewhere(me, evidence), *_thinned(me, evidence)):
+        _undo_more(found, identity, Moved(away=theirs))
     given = _given(found, evidence)
     if given:
         for identity, claim in evidence.new_claims.items():  # in other versions too
             if identity != me and (theirs := claim.held_of(given)):
-                before = found.get(identity, Moved())
-                found[identity] = before._replace(away=before.away | theirs)
+                _undo_more(found, identity, Moved(away=theirs))
         found = {name: item._replace(back=item.back.recursive_difference(given)) for name, item in found.items()}
     return found
+
+
+def _undo_more(undone: dict[Identity, Moved], identity: Identity, more: Moved) -> None:
+    before = undone.get(identity, Moved())
+    undone[identity] = Moved(before.back | more.back, before.away | more.away)
 
 
 def _took(evidence: Evidence, path: FieldPath, *, mine: bool) -> bool:
     """Whether the server takes a path from a claim: its value went away, or somebody else wrote it."""
     return evidence.differs(path) and (evidence.new_value(path) is ABSENT or (not mine and evidence.wrote(path)))
+
+
+def _held(me: Identity, evidence: Evidence) -> Iterator[tuple[Identity, FieldSet]]:
+    """What was written and stands in other claims than the writer's."""
+    for identity, held in evidence.holdings.items():
+        if identity != me:
+            claim = evidence.new_claims[identity]
+            yield identity, FieldSet.from_paths(_as_claimed(claim, path) for path in held)
 
 
 def _elsewhere(me: Identity, evidence: Evidence) -> Iterator[tuple[Identity, FieldSet]]:
@@ -183,17 +180,13 @@ def _elsewhere(me: Identity, evidence: Evidence) -> Iterator[tuple[Identity, Fie
                 yield identity, held
 
 
-def _thinned(me: Identity, evidence: Evidence) -> dict[Identity, FieldSet]:
-    """By claim: the atomic values that a part was taken out of, which the server gives to who did so."""
-    found = {}
-    for identity, claim in evidence.new_claims.items():
-        if identity != me and evidence.comparison.removed:
-            seats = {_as_claimed(claim, path) for path in evidence.comparison.removed} - set(
-                evidence.comparison.removed
-            )
-            if wrote := [seat for seat in seats if evidence.wrote(seat)]:
-                found[identity] = FieldSet.from_paths(wrote)
-    return found
+def _thinned(me: Identity, evidence: Evidence) -> Iterator[tuple[Identity, FieldSet]]:
+    """The atomic values that a part was taken out of, which the server gives to who did so."""
+    removed = evidence.comparison.removed
+    for identity, claim in evidence.new_claims.items() if removed else ():
+        seats = {_as_claimed(claim, path) for path in removed} - set(removed)
+        if identity != me and (wrote := [seat for seat in seats if evidence.wrote(seat)]):
+            yield identity, FieldSet.from_paths(wrote)
 
 
 def _as_claimed(claim: Claim, path: FieldPath) -> Steps:
@@ -227,8 +220,7 @@ def _taken_back(
         draft.hold(me, draft.claim(me) | given)
     moved = dict(before)
     for identity, item in parts.items():
-        earlier = moved.get(identity, Moved())
-        moved[identity] = Moved(earlier.back | item.back, earlier.away | item.away)
+        _undo_more(moved, identity, item)
     return Earlier(replace(evidence.request, new=draft.rewritten()), moved, values)
 
 
@@ -245,22 +237,20 @@ def _uncreated(change: Change, only: Mapping[Identity, Moved] | None) -> Earlier
     return Earlier(replace(change.request, new=draft.rewritten()), moved)
 
 
-def _pruned(
-    request: Request, changes: Mapping[Identity, ClaimChange], removed: FieldSet, written: FieldSet
-) -> dict[Identity, FieldSet]:
+def _pruned(evidence: Evidence) -> dict[Identity, FieldSet]:
     """By claim: what it lost of values that went while the applier dropped them. An apply leaves what others claim."""
-    if request.field_manager is None or request.old is None or not removed:
+    request, comparison = evidence.request, evidence.comparison
+    if request.field_manager is None or not comparison.removed:
         return {}
-    own = changes.get(Identity(request.field_manager, "Apply", request.subresource))
+    own = evidence.changes.get(Identity(request.field_manager, "Apply", request.subresource))
     if own is None or not own.lost:
         return {}
     found = {}
-    before, after = Values(request.old), Values(request.new)
-    for identity, moved in changes.items():
+    for identity, moved in evidence.changes.items():
         if identity != own.identity and moved.lost:
-            gone = moved.lost.recursive_difference(written)  # what became another value is not gone
+            lost = moved.lost.recursive_difference(comparison.written)  # what became another value is not gone
             gone = FieldSet.from_paths(
-                path for path in gone if after.at(path) is ABSENT and before.at(path) is not ABSENT
+                path for path in lost if evidence.new_value(path) is ABSENT and evidence.old_value(path) is not ABSENT
             )
             if gone & own.lost:
                 found[identity] = gone

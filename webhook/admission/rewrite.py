@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,11 @@ def can_rewrite(request: Request) -> bool:
 
 def in_force(policy: Policy, cap: Mode) -> bool:
     return policy.mode.capped(cap) is Mode.ENFORCE
+
+
+def asks_rewrite(event: Event, cap: Mode) -> bool:
+    """Whether a policy in Enforce wants more than a refusal for an event."""
+    return event.action is not None and event.action.rewrites and in_force(event.policy, cap)
 
 
 EventKey = tuple[str, str, str, str, tuple[str, ...]]
@@ -54,7 +59,7 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
     """
     if not can_rewrite(change.request):
         return Rewriting(change.request.new)
-    events = sorted(_asked(verdict, cap), key=_order)
+    events = sorted((event for event in verdict.events if asks_rewrite(event, cap)), key=_order)
     if not events:
         return Rewriting(change.request.new)
     draft, decided, done = Draft(change.request, change.old_claims, change.new_claims), EMPTY, []
@@ -83,22 +88,12 @@ def rewrite(change: Change, verdict: Verdict, cap: Mode) -> Rewriting:
             blocked[key_of(event)] = why.message
     if blocked or not draft.touched:
         return Rewriting(change.request.new, blocked=blocked)
-    if draft.wholly_restored:
-        done = [event for event in done if event.action is Action.RESTORE]
     return Rewriting(draft.rewritten(), tuple(done))
 
 
 def _told(event: Event, left: FieldSet, whole: FieldSet) -> Event:
     """The event with those of its paths that were left for it."""
     return event if left == whole else event._replace(fields=left, paths=tuple(map(str, left.paths)))
-
-
-def _asked(verdict: Verdict, cap: Mode) -> Iterable[Event]:
-    return (
-        event
-        for event in verdict.events
-        if event.action is not None and event.action.rewrites and in_force(event.policy, cap)
-    )
 
 
 def _order(event: Event) -> tuple[int, str, str, tuple[str, ...], tuple[Identity, ...]]:

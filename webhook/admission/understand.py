@@ -31,7 +31,7 @@ class Understood:
             assert self.evidence is not None  # noqa: S101 (no creation)
             evidence = self.evidence
             nothing = not (evidence.changes or evidence.altered or evidence.comparison)
-            self._change = change_under(evidence, Outcome(Requester(named(evidence))) if nothing else best(evidence))
+            self._change = _change_under(evidence, Outcome(Requester(named(evidence))) if nothing else best(evidence))
         return self._change
 
 
@@ -46,7 +46,7 @@ def understand(request: Request) -> Change:
 def examine(request: Request, like: Change | None = None) -> Understood:
     """The same, with what the review shows. `like` is a change of the same old object, whose claims are read already."""
     if request.old is None:
-        return Understood(None, understand_creation(request, ManagedFields.parse(_managed_fields(request.new))))
+        return Understood(None, understand_creation(request, ManagedFields.of(request.new)))
     return Understood(evidence_of(request, like))
 
 
@@ -54,15 +54,15 @@ def evidence_of(request: Request, like: Change | None = None) -> Evidence:
     """What the review of an update shows, before any hypothesis. Raises FieldsError."""
     old: Mapping[str, Any] = request.old if request.old is not None else {}
     known = like is not None and like.request.old is request.old
-    old_claims = like.old_claims if like is not None and known else ManagedFields.parse(_managed_fields(old))
+    old_claims = like.old_claims if like is not None and known else ManagedFields.of(old)
     standing = like.new_claims if like is not None and known else old_claims
-    new_claims = ManagedFields.parse(_managed_fields(request.new), like=standing)
+    new_claims = ManagedFields.of(request.new, like=standing)
     status = request.subresource == "status" or _counts_status(request, old_claims, new_claims)
     comparison = compare(old, request.new, (new_claims, old_claims), status=status)
     return Evidence(request, old_claims, new_claims, comparison, claim_changes(old_claims, new_claims))
 
 
-def change_under(evidence: Evidence, outcome: Outcome) -> Change:
+def _change_under(evidence: Evidence, outcome: Outcome) -> Change:
     """A change as one hypothesis has it."""
     comparison = evidence.comparison
     return Change(
@@ -109,11 +109,6 @@ def _takeover(evidence: Evidence, requester: Requester) -> Mapping[Identity, Fie
         if change.lost and change.identity != requester.identity
     )
     return {identity: paths for identity, paths in taken if paths}
-
-
-def _managed_fields(obj: Mapping[str, object] | None) -> object:
-    metadata = obj.get("metadata") if obj is not None else None
-    return metadata.get("managedFields") if isinstance(metadata, Mapping) else None
 
 
 def _counts_status(request: Request, *claims: ManagedFields) -> bool:

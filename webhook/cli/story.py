@@ -207,7 +207,7 @@ def _closing_words(name: str) -> None:
     for what, why in (
         (f"sandbox story {name} --policies DIR", "the same with your policies: does it end as well?"),
         (
-            "fieldwarden sandbox run --policies DIR -- bash",
+            "sandbox run --policies DIR -- bash",
             "an API server of your own, guarded by them, to try kubectl on",
         ),
         ("lint DIR", "what is wrong in them, with its place"),

@@ -58,6 +58,22 @@ class Request:
     def is_scale(self) -> bool:
         return self.subresource == "scale"
 
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the object was made from another version than the stored one, so that it cannot be stored.
+
+        The server checks that after the mutating webhooks (409) and, for a patch, starts again when it had read an
+        old version from its cache: the same request then comes a second time.
+        """
+        made_from, stored = _version(self.new), _version(self.old or {})
+        return made_from != 0 and stored != 0 and made_from != stored
+
+
+def _version(item: Mapping[str, Any]) -> int:
+    """The resourceVersion, as the server reads it; 0 where there is none."""
+    text = item.get("metadata", {}).get("resourceVersion")
+    return int(text) if isinstance(text, str) and text.isascii() and text.isdecimal() else 0
+
 
 class Requester(NamedTuple):
     """The claim that a request wrote under. `identity` is None where nothing tells."""

@@ -113,6 +113,11 @@ class ManagedFields(Mapping[Identity, Claim]):
         self._claims = claims
 
     @classmethod
+    def of(cls, obj: Mapping[str, Any] | None, like: ManagedFields | None = None) -> ManagedFields:
+        """The claims on an object; see `parse`."""
+        return cls.parse(entries_of(obj), like)
+
+    @classmethod
     def parse(cls, entries: object, like: ManagedFields | None = None) -> ManagedFields:
         """Reads a managedFields list (None is an empty one); raises FieldsError with the place.
 
@@ -189,6 +194,12 @@ class ManagedFields(Mapping[Identity, Claim]):
     def holders(self, path: tuple[str, ...]) -> tuple[Identity, ...]:
         """Whose claims hold exactly this path."""
         return tuple(identity for identity, claim in self._claims.items() if claim.holds(path))
+
+
+def entries_of(obj: Mapping[str, Any] | None) -> Any:
+    """An object's managedFields as they stand; None where it has none."""
+    metadata = obj.get("metadata") if obj is not None else None
+    return metadata.get("managedFields") if isinstance(metadata, Mapping) else None
 
 
 def _identity(entry: Any, position: int) -> tuple[Identity, str]:

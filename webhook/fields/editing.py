@@ -164,7 +164,7 @@ def in_order_of(items: list[Any], like: list[Any], names: tuple[str, ...]) -> li
 
 
 def _at(value: Any, path: Steps) -> Any:
-    """`value_at`, which imports this room's other half; several items of one key are Ambiguous."""
+    """`value_at` for what is to be edited: several items of one key are Ambiguous, and no list of all of them."""
     for step in path:
         if step[:2] == "f:":
             value = value.get(step[2:], ABSENT) if isinstance(value, dict) else ABSENT

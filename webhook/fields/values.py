@@ -104,7 +104,7 @@ def same(a: Any, b: Any) -> bool:
     >>> same({"a": [1]}, {"a": [1.0]}), same({"a": [1]}, {"a": [True]})
     (True, False)
     """
-    return bool(a == b) and _alike(a, b)
+    return a is b or (bool(a == b) and _alike(a, b))
 
 
 def _alike(a: Any, b: Any) -> bool:

@@ -160,9 +160,7 @@ def _shared(
         pairs.update(_pairs(change.identity, here, facts))
     me = facts.change.requester.identity
     standing = rule.on_share is Action.RELEASE and me is not None
-    if (
-        standing and me is not None
-    ):  # what stood before is acted on, where there is anything to do; told of it was already
+    if standing and me is not None:  # what stood before was told of: it counts only where it can be released
         pairs.update(pair for pair in _pairs(me, here, facts) if is_leftover(rule, pair[1]))
     found: dict[Identity, tuple[FieldSet, set[Identity]]] = {}
     for owner, other in sorted(pairs):

@@ -144,7 +144,7 @@ class Stage:
         return reply.body
 
     def _seen(self, name: str, found: Object) -> Label:
-        claims = ManagedFields.parse(found.get("metadata", {}).get("managedFields"))
+        claims = ManagedFields.of(found)
         in_git = value_at(json.loads(self._file(name).read_text()), _LABEL) is not ABSENT
         owners = tuple(str(identity) for identity in claims.holders(_LABEL))
         return Label(in_git, value_at(found, _LABEL) is not ABSENT, owners)
