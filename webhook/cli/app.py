@@ -21,6 +21,7 @@ COMMANDS = {
     "test": "Run suites of cases against policies, offline.",
     "review": "Answer one AdmissionReview as the server would.",
     "serve": "Answer the API server's admission reviews over HTTPS.",
+    "controller": "Register the webhook in its cluster, and keep its certificates.",
     "sandbox": "A real API server on loopback, to try policies on.",
     "demo": "Replay real clients' writes against policies.",
     "schema": "Print the JSON Schema of policies, for editors.",

@@ -3,67 +3,45 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from webhook.cli.options import ANY, FILE, FOLDER, SECONDS, address, option
 from webhook.policy.compiled import Mode
-from webhook.server import Address, FromCluster, KeyPair, SelfSigned, Settings, SettingsError, Timing
+from webhook.server import FromCluster, KeyPair, SelfSigned, Settings, Timing
 from webhook.server import serve as run
 from webhook.server.settings import LOG_LEVELS
 
 
-def _address(_context: click.Context, _option: click.Parameter, text: str) -> Address:
-    try:
-        return Address.parse(text)
-    except SettingsError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-_FILE = click.Path(dir_okay=False, path_type=Path)
-_FOLDER = click.Path(file_okay=False, path_type=Path)
-_ANY = click.Path(path_type=Path)
-_SECONDS = click.FloatRange(min=0, max=3600)
-
-
-def _option(name: str, **settings: Any) -> Callable[[F], F]:
-    """An option that can also be given as FIELDWARDEN_<NAME>."""
-    variable = "FIELDWARDEN_" + name.removeprefix("--").replace("-", "_").upper()
-    return click.option(name, envvar=variable, show_envvar=True, **settings)
-
-
 @click.command()
-@_option("--policies", type=_ANY, multiple=True, help="A folder or file of policies; repeatable.")
-@_option("--policies-from-cluster", is_flag=True, help="Also FieldPolicy resources, and the labels of namespaces.")
-@_option("--kubeconfig", type=_FILE, help="Of the cluster; else KUBECONFIG, the pod's service account, ~/.kube/config.")
-@_option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="Enforce", help="The most a policy may do.")
-@_option("--strict", is_flag=True, help="Some warnings about policies become errors.")
-@_option(
-    "--listen", metavar="HOST:PORT", callback=_address, default="0.0.0.0:8443", help="Where the API server calls (TLS)."
+@option("--policies", type=ANY, multiple=True, help="A folder or file of policies; repeatable.")
+@option("--policies-from-cluster", is_flag=True, help="Also FieldPolicy resources, and the labels of namespaces.")
+@option("--kubeconfig", type=FILE, help="Of the cluster; else KUBECONFIG, the pod's service account, ~/.kube/config.")
+@option("--mode", type=click.Choice([str(mode) for mode in Mode]), default="Enforce", help="The most a policy may do.")
+@option("--strict", is_flag=True, help="Some warnings about policies become errors.")
+@option(
+    "--listen", metavar="HOST:PORT", callback=address, default="0.0.0.0:8443", help="Where the API server calls (TLS)."
 )
-@_option(
+@option(
     "--ops-listen",
     metavar="HOST:PORT",
-    callback=_address,
+    callback=address,
     default="0.0.0.0:8080",
     help="Health and metrics (plain HTTP).",
 )
-@_option("--self-signed", type=_FOLDER, help="Make ca.crt, tls.crt and tls.key in this folder, or use them again.")
-@_option("--san", multiple=True, help="A further name or address for --self-signed; repeatable.")
-@_option("--tls-cert", type=_FILE, help="Certificate chain, PEM.")
-@_option("--tls-key", type=_FILE, help="Its key, PEM.")
-@_option("--client-ca", type=_FILE, help="Only clients with a certificate of this authority are answered.")
-@_option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes.")
-@_option("--threads", type=click.IntRange(1, 256), default=8, show_default=True, help="Threads in each of them.")
-@_option("--reload-interval", type=click.FloatRange(0.1, 3600), default=5.0, show_default=True, help="Seconds.")
-@_option("--drain", type=_SECONDS, default=5.0, show_default=True, help="Seconds in service after SIGTERM.")
-@_option("--grace", type=_SECONDS, default=20.0, show_default=True, help="Seconds after that for calls under way.")
-@_option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)
-@_option("--ports-file", type=_FILE, help="Write the addresses that are really listened on here, as JSON.")
+@option("--self-signed", type=FOLDER, help="Make ca.crt, tls.crt and tls.key in this folder, or use them again.")
+@option("--san", multiple=True, help="A further name or address for --self-signed; repeatable.")
+@option("--tls-cert", type=FILE, help="Certificate chain, PEM.")
+@option("--tls-key", type=FILE, help="Its key, PEM.")
+@option("--client-ca", type=FILE, help="Only clients with a certificate of this authority are answered.")
+@option("--workers", type=click.IntRange(1, 64), default=2, show_default=True, help="Processes.")
+@option("--threads", type=click.IntRange(1, 256), default=8, show_default=True, help="Threads in each of them.")
+@option("--reload-interval", type=click.FloatRange(0.1, 3600), default=5.0, show_default=True, help="Seconds.")
+@option("--drain", type=SECONDS, default=5.0, show_default=True, help="Seconds in service after SIGTERM.")
+@option("--grace", type=SECONDS, default=20.0, show_default=True, help="Seconds after that for calls under way.")
+@option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)
+@option("--ports-file", type=FILE, help="Write the addresses that are really listened on here, as JSON.")
 def serve(**given: Any) -> None:
     """Answer the API server's admission reviews over HTTPS.
 

@@ -85,10 +85,10 @@ class Api:
         """By this kubeconfig, KUBECONFIG, the pod's service account or ~/.kube/config. Raises Unconfigured."""
         return cls(configuration(kubeconfig), agent=agent)
 
-    def list(self, path: str) -> Listing:
-        """All of a collection, page by page."""
+    def list(self, path: str, *, selector: str = "") -> Listing:
+        """All of a collection that has such labels, page by page."""
         items: list[Object] = []
-        params = {"limit": str(PAGE)}
+        params = {"limit": str(PAGE)} | ({"labelSelector": selector} if selector else {})
         while True:
             page = self.request("GET", path, params=params)
             items += page.get("items") or ()
@@ -132,10 +132,13 @@ class Api:
             "PATCH", path, item, content_type=_APPLY, params={"fieldManager": MANAGER, "force": "false"}
         )
 
+    def patch(self, path: str, change: Object) -> Object:
+        """Merge into an object; a key with None goes away. Conflict: another resourceVersion than in `change`."""
+        return self.request("PATCH", path, change, content_type=_MERGE, params={"fieldManager": MANAGER})
+
     def patch_status(self, path: str, status: Object) -> Object:
-        """Merge into `.status`; a key with None goes away. `path` is the object's."""
-        params = {"fieldManager": MANAGER}
-        return self.request("PATCH", f"{path}/status", {"status": status}, content_type=_MERGE, params=params)
+        """Merge into `.status`. `path` is the object's."""
+        return self.patch(f"{path}/status", {"status": status})
 
     def delete(self, path: str) -> Object:
         return self.request("DELETE", path)

@@ -107,11 +107,13 @@ def step(state: State, now: dt.datetime, lifetimes: Lifetimes = USUAL) -> list[A
 def follow(state: State, now: dt.datetime) -> list[Publish]:
     """What to publish where somebody else, as cert-manager, keeps the leaves' Secrets with their ca.crt.
 
-    Authorities of before stay for as long as a pod serves by them, or cannot be asked.
+    Authorities of before stay for as long as a pod serves by them, cannot be asked, or shows what others signed for them.
     """
     seen = look(state, now)
     given = {each for leaf in state.leaves.values() for each in certificates_in((leaf.data or {}).get("ca.crt", b""))}
-    kept = {each for each in seen.published if seen.unknown or seen.has_live_leaf(each)}
+    known = given | seen.published
+    doubtful = seen.unknown or not all(any(is_issued_by(leaf, each) for each in known) for leaf in seen.shown)
+    kept = {each for each in seen.published if doubtful or seen.has_live_leaf(each)}
     return list(_publications(seen, given | kept)) if given else []
 
 

@@ -126,7 +126,7 @@ class Mirror:
                 changed = {**known, name_of(item): item}
             case Removed(item):
                 changed = {name: other for name, other in known.items() if name != name_of(item)}
-        if self._policies is None or _differ(known, changed):
+        if self._policies is None or differ(known, changed):
             self._unwritten.add("policies")
         self._policies = changed
 
@@ -144,7 +144,7 @@ class Mirror:
         self._namespaces = changed
 
 
-def _differ(known: dict[str, Object], changed: dict[str, Object]) -> bool:
+def differ(known: dict[str, Object], changed: dict[str, Object]) -> bool:
     """Whether any policy is another one. A status, or a label, makes none."""
     return known.keys() != changed.keys() or any(
         text_of(item) != text_of(known[name]) for name, item in changed.items() if item is not known[name]

@@ -6,9 +6,7 @@ import gc
 import json
 import os
 import signal
-import socket
 import ssl
-import sys
 import time
 from typing import Any
 
@@ -22,6 +20,7 @@ from webhook.server import authority
 from webhook.server.duties import Duties
 from webhook.server.files import signature
 from webhook.server.forked import Forked
+from webhook.server.listening import BACKLOG, complain, listen
 from webhook.server.logs import GunicornLog, make_logger
 from webhook.server.parts import Rooms, Server
 from webhook.server.policies import PolicyKeeper
@@ -33,7 +32,6 @@ from webhook.server.tls import CertificateKeeper
 EXIT_USE = 2
 EXIT_POLICIES = 4
 
-BACKLOG = 2048
 WORKER_TIMEOUT = 60
 """Seconds without a sign of life after which a worker is replaced."""
 
@@ -48,20 +46,20 @@ def serve(settings: Settings, rooms: Rooms | None = None) -> int:
     rooms = rooms or _real_rooms(settings)
     files = PolicyKeeper(settings.policies, rooms.load, strict=settings.strict) if settings.policies else None
     if files and files.check() != "loaded":
-        _complain(*files.failure, "the policies do not load: nothing is served")
+        complain(*files.failure, "the policies do not load: nothing is served")
         return EXIT_POLICIES
-    _complain(*(files.in_force.warnings if files and files.in_force else ()))
+    complain(*(files.in_force.warnings if files and files.in_force else ()))
     try:
         _check_cluster(settings)
         certificate = CertificateKeeper(_key_pair(settings), settings.client_ca)
-        with _listen(settings.listen) as listener, _listen(settings.ops_listen) as ops, Runtime.create() as runtime:
+        with listen(settings.listen) as listener, listen(settings.ops_listen) as ops, Runtime.create() as runtime:
             log = make_logger(settings.log_level)
             policies = Sources(files, runtime.mirrored if settings.cluster else None, strict=settings.strict)
             server = Server(settings, rooms, policies, certificate, runtime, Flags(), listener, ops, log)
             _announce(server)
             return _run(server)
     except SettingsError as error:
-        _complain(str(error))
+        complain(str(error))
         return EXIT_USE
 
 
@@ -107,14 +105,6 @@ def _key_pair(settings: Settings) -> KeyPair:
     return settings.certificate
 
 
-def _listen(address: Address) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server((address.host, address.port), family=family, backlog=BACKLOG)
-    except OSError as error:
-        raise SettingsError(f"cannot listen on {address}: {error.strerror or error}") from None
-
-
 def _announce(server: Server) -> None:
     """Where it really listens: port 0 lets the system choose."""
     ports = {
@@ -130,12 +120,6 @@ def _announce(server: Server) -> None:
             raise SettingsError(f"{file}: {error.strerror or type(error).__name__}") from None
     count = len(server.policies.in_force.policies.policies) if server.policies.in_force else 0
     server.log.info("serving", **ports, workers=server.settings.workers, policies=count, mode=str(server.settings.mode))
-
-
-def _complain(*lines: str) -> None:
-    for line in lines:
-        print(line, file=sys.stderr)  # noqa: T201
-    sys.stderr.flush()
 
 
 class _Application(BaseApplication):  # type: ignore[misc]

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
-import json
 import os
 import platform
 import socket
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from functools import partial
 
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from webhook import __version__
 from webhook.cluster.mirrored import MirrorState
+from webhook.server.pages import Page, Pages, PagesServer, healthy, metrics_of
 from webhook.server.shared import Flags, Runtime, WorkerStatus
 
 
@@ -143,69 +142,31 @@ class _States(Collector):
             yield GaugeMetricFamily(f"fieldwarden_cluster_{name}", meaning, value=value if self._mirrors else None)
 
 
-class OpsServer(ThreadingHTTPServer):
-    """Answers on a socket that listens already; ends with the process that forked it."""
+def _pages(runtime: Runtime, flags: Flags, expected: int, *, mirrors: bool) -> Pages:
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, path=str(runtime.metrics))  # type: ignore[no-untyped-call]
+    registry.register(_States(runtime, expected, mirrors=mirrors))
 
-    daemon_threads = True
+    def ready() -> Page:
+        state = readiness(runtime.statuses(), expected, flags, runtime.mirror() if mirrors else None)
+        return Page.json(200 if state.ready else 503, asdict(state))
 
-    def __init__(
-        self, listener: socket.socket, runtime: Runtime, flags: Flags, expected: int, *, mirrors: bool
-    ) -> None:
-        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
-        self.runtime = runtime
-        self.flags = flags
-        self.expected = expected
-        self.mirrors = mirrors
-        self.parent = os.getppid()
-        self.registry = CollectorRegistry()
-        MultiProcessCollector(self.registry, path=str(runtime.metrics))  # type: ignore[no-untyped-call]
-        self.registry.register(_States(runtime, expected, mirrors=mirrors))
+    return {"/healthz": healthy, "/readyz": ready, "/metrics": partial(metrics_of, registry)}
+
+
+class _OpsServer(PagesServer):
+    """Ends with the process that forked it."""
+
+    parent = 0
 
     def service_actions(self) -> None:
         if os.getppid() != self.parent:
             os._exit(0)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A probe that hangs up is nothing to report."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: OpsServer
-    timeout = 10
-    server_version = "fieldwarden"
-    sys_version = ""
-
-    def do_GET(self) -> None:
-        match self.path.partition("?")[0]:
-            case "/healthz":
-                self._send_json(200, {"status": "ok"})
-            case "/readyz":
-                runtime = self.server.runtime
-                mirror = runtime.mirror() if self.server.mirrors else None
-                state = readiness(runtime.statuses(), self.server.expected, self.server.flags, mirror)
-                self._send_json(200 if state.ready else 503, asdict(state))
-            case "/metrics":
-                self._send(200, CONTENT_TYPE_LATEST, generate_latest(self.server.registry))
-            case _:
-                self._send_json(404, {"error": {"code": 404, "reason": "not-found", "message": "no such page"}})
-
-    def _send_json(self, status: int, body: dict[str, Any]) -> None:
-        self._send(status, "application/json", json.dumps(body).encode())
-
-    def _send(self, status: int, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the base names it so)
-        """Probes are not worth a line."""
-
 
 def run(listener: socket.socket, runtime: Runtime, flags: Flags, expected: int, *, mirrors: bool) -> None:
     """Serve until killed; for a forked process. `mirrors`: whether a cluster is followed."""
     with contextlib.suppress(Exception):
-        OpsServer(listener, runtime, flags, expected, mirrors=mirrors).serve_forever(poll_interval=0.5)
+        server = _OpsServer(listener, _pages(runtime, flags, expected, mirrors=mirrors))
+        server.parent = os.getppid()
+        server.serve_forever(poll_interval=0.5)
