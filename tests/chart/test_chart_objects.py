@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import click
 import pytest
 import yaml
 from charting import CI, NAMESPACE, ROOT, Helm, Object, Rendering
 
+from webhook.cli.controller import controller
 from webhook.cli.serve import serve
 from webhook.policy import load
 
@@ -95,9 +97,11 @@ def test_nothing_is_denied_and_nothing_fails_closed_unless_it_is_said(default: R
     assert {hook["failurePolicy"] for item in hooks.values() for hook in item["webhooks"]} == {"Ignore"}
 
 
-def test_the_webhook_gets_only_flags_that_there_are(made: Rendering) -> None:
-    known = {name for option in serve.params for name in option.opts}
-    given = {arg.partition("=")[0] for arg in made.args("webhook") if arg.startswith("--")}
+@pytest.mark.parametrize("command", [serve, controller])
+def test_pods_get_only_flags_that_there_are(made: Rendering, command: click.Command) -> None:
+    known = {name for option in command.params for name in option.opts}
+    component = "webhook" if command is serve else "controller"
+    given = {arg.partition("=")[0] for arg in made.args(component) if arg.startswith("--")}
     assert given <= known
 
 

@@ -30,7 +30,7 @@ class KnownPolicies:
         self._settling = Settling(Together(files, folder, strict))
         self._read = not cluster
         self._cluster = cluster
-        self._settled: object = None
+        self._settled: object = KnownPolicies  # as no version is
         self._changed = True
         self._of_files: PolicySet | None = PolicySet() if not files else None
 
