@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TESTS ?=
 JOBS ?= 2
 
-.PHONY: help demo test test-fast check fmt bench clean
+.PHONY: help demo test test-fast check chart fmt bench clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,10 @@ check: $(VENV)/.developing ## Lint, format, types, import contract, shipped poli
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/fieldwarden lint --strict policies
+	$(BIN)/python charts/generate.py --check
+
+chart: $(VENV)/.developing ## Make the generated parts of the chart anew: schema, README table, CRD, policies
+	$(BIN)/python charts/generate.py
 
 fmt: $(VENV)/.developing ## Format the code
 	$(BIN)/ruff format .
