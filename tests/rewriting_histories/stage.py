@@ -19,9 +19,10 @@ from tests.rewriting_laws.answers import answer, patched
 from tests.stories.server import Server
 from webhook.admission import Decision, DoubtfulPatch
 from webhook.admission.messages import NOT_HERE, UNDONE
+from webhook.cluster import registration
 from webhook.policy import PolicySet
 from webhook.sandbox import Capture, Registration, Reply, Sandbox
-from webhook.sandbox.beside import rules_of
+from webhook.sandbox.beside import discovery
 
 ACCOUNTS = {"flux": "flux", "argocd": "argocd", "helm": "helm", "autoscaler": "autoscaler"}
 PEOPLE = ("developer", "developer", "admin", "oncall", "flux")
@@ -33,7 +34,7 @@ _LISTENER = "before-fieldwarden"  # mutating webhooks are called in the order of
 def listening(sandbox: Sandbox, server: Server, policies: PolicySet) -> Iterator[Capture]:
     """A listener that is asked before fieldwarden, and of what comes of it; both registered."""
     with Capture.start() as capture:
-        rules = rules_of(policies, sandbox)
+        rules = registration.rules(policies, discovery(policies, sandbox)).validating
         paths = []
         for phase in ("mutate", "validate"):
             wanted = Registration(capture.url, capture.ca_pem, rules, reinvocation="Never").configuration(phase)

@@ -62,9 +62,14 @@ class Signed:
 
     @property
     def key_pem(self) -> bytes:
-        """Unencrypted PKCS#8."""
-        encoding, form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-        return self.key.private_bytes(encoding, form, serialization.NoEncryption())
+        return key_pem(self.key)
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """Unencrypted PKCS#8."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
 
 
 def new_authority(name: str, now: dt.datetime, life: dt.timedelta) -> Signed:

@@ -53,7 +53,7 @@ def serve_beside(sandbox: Sandbox, policies: Path, mode: str) -> str:
     sandbox.processes.start(_NAME, argv, environment, grace=_GRACE)
     sandbox.wait_until(lambda: _is_ready(ports), _NAME)
     url = f"https://{json.loads(ports.read_text())['listen']}"
-    asked, exempt = registration.rules(loaded, _discovery(loaded, sandbox), Mode(mode)), registration.conditions(loaded)
+    asked, exempt = registration.rules(loaded, discovery(loaded, sandbox), Mode(mode)), registration.conditions(loaded)
     ca = (certificates / "ca.crt").read_bytes()
     wanted = Registration(url, ca, asked.validating, match_conditions=exempt, mutate_rules=asked.mutating)
     sandbox.register(wanted)
@@ -82,12 +82,9 @@ def _is_ready(ports: Path) -> bool:
         return False
 
 
-def rules_of(policies: PolicySet, sandbox: Sandbox) -> list[Object]:
-    """Webhook rules for all that the policies judge, subresources with it."""
-    return registration.rules(policies, _discovery(policies, sandbox)).validating
+def discovery(policies: PolicySet, sandbox: Sandbox) -> Discovery:
+    """What of the policies' resources the sandbox serves."""
 
-
-def _discovery(policies: PolicySet, sandbox: Sandbox) -> Discovery:
     def get(path: str) -> Object | None:
         reply = sandbox.request("GET", path)
         return reply.body if reply.status == 200 else None

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
+import datetime as dt
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-_LIFE = datetime.timedelta(days=30)  # a sandbox lives for hours
-_KEY_USES = (
-    "digital_signature",
-    "content_commitment",
-    "key_encipherment",
-    "data_encipherment",
-    "key_agreement",
-    "key_cert_sign",
-    "crl_sign",
-    "encipher_only",
-    "decipher_only",
-)
+from webhook.certificates import Signed, key_pem, new_authority, new_leaf
+
+_LIFE = dt.timedelta(days=30)  # a sandbox lives for hours
+_HOSTS = ("localhost", "127.0.0.1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,43 +27,23 @@ class KeyPair:
 class Authority:
     """A certificate authority that signs for 127.0.0.1 and localhost."""
 
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
+    signed: Signed
 
     @classmethod
     def create(cls, name: str) -> Authority:
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = _named(name)
-        builder = _builder(subject, subject, key.public_key(), key.public_key())
-        builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        builder = builder.add_extension(_usage("digital_signature", "key_cert_sign", "crl_sign"), critical=True)
-        return cls(builder.sign(key, hashes.SHA256()), key)
+        return cls(new_authority(name, dt.datetime.now(dt.UTC), _LIFE))
 
     @property
     def pem(self) -> bytes:
-        return self.certificate.public_bytes(serialization.Encoding.PEM)
+        return self.signed.certificate_pem
 
     def issue(self, folder: Path, name: str) -> KeyPair:
         """Sign a server certificate; FOLDER/NAME.crt and FOLDER/NAME.key."""
-        key = ec.generate_private_key(ec.SECP256R1())
-        hosts = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        builder = _builder(_named(name), self.certificate.subject, key.public_key(), self.key.public_key())
-        builder = builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        builder = builder.add_extension(x509.SubjectAlternativeName(hosts), critical=False)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        builder = builder.add_extension(_usage("digital_signature"), critical=True)
+        leaf = new_leaf(self.signed, _HOSTS, dt.datetime.now(dt.UTC), _LIFE)
         pair = KeyPair(folder / f"{name}.crt", folder / f"{name}.key")
-        pair.certificate.write_bytes(builder.sign(self.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
-        write_key(pair.key, key)
+        pair.certificate.write_bytes(leaf.certificate_pem)
+        _write_key(pair.key, leaf.key_pem)
         return pair
-
-
-def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Unencrypted PKCS#8, readable by its owner alone."""
-    path.touch(mode=0o600)
-    path.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
 
 
 def write_signing_pair(folder: Path, name: str) -> KeyPair:
@@ -83,30 +52,11 @@ def write_signing_pair(folder: Path, name: str) -> KeyPair:
     pair = KeyPair(folder / f"{name}.pub", folder / f"{name}.key")
     encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     pair.certificate.write_bytes(key.public_key().public_bytes(encoding, form))
-    write_key(pair.key, key)
+    _write_key(pair.key, key_pem(key))
     return pair
 
 
-def _named(name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, own: ec.EllipticCurvePublicKey, signer: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(own)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))  # clocks differ
-        .not_valid_after(now + _LIFE)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(own), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
-    )
-
-
-def _usage(*allowed: str) -> x509.KeyUsage:
-    return x509.KeyUsage(**{use: use in allowed for use in _KEY_USES})
+def _write_key(path: Path, pem: bytes) -> None:
+    """Readable by its owner alone."""
+    path.touch(mode=0o600)
+    path.write_bytes(pem)
