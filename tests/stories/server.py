@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from webhook.cluster import registration
 from webhook.policy import load
 from webhook.sandbox import Registration, Sandbox
 from webhook.sandbox.apiserver import free_port
-from webhook.sandbox.beside import rules_of
+from webhook.sandbox.beside import discovery
 from webhook.sandbox.registration import PHASES, Phase
 
 _numbers = itertools.count(1)
@@ -69,7 +70,7 @@ class Server:
         if rules is None:
             loaded = load([self.policies])
             assert loaded.policies is not None, loaded.problems
-            rules = rules_of(loaded.policies, self.sandbox)
+            rules = registration.rules(loaded.policies, discovery(loaded.policies, self.sandbox)).validating
         ca = (self.folder / "tls" / "ca.crt").read_bytes()
         url = f"https://127.0.0.1:{self.port}"
         wanted = Registration(url, ca, rules, timeout=15, reinvocation=reinvocation, match_conditions=conditions)
@@ -113,7 +114,11 @@ class Server:
 
 @contextmanager
 def serving(sandbox: Sandbox, policies: Path) -> Iterator[Server]:
-    """A server that is ready; who registers it says what it is asked about."""
+    """A server that is ready; who registers it says what it is asked about. On a cluster it is pods, and registered."""
+    if elsewhere := getattr(sandbox, "serving", None):
+        with elsewhere(policies) as pods:
+            yield pods
+        return
     server = Server(sandbox, policies)
     server.start()
     try:
