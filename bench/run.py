@@ -1,4 +1,4 @@
-"""All figures, or those named: `python bench/run.py [decisions] [throughput] [memory] [json] [workers]`."""
+"""All figures, or those named: `python bench/run.py [decisions] [throughput] [memory] [json] [workers] [journal]`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from bench import decisions, json_libraries, serving, worker_models
+from bench import decisions, journal, json_libraries, serving, worker_models
 
 FIGURES = {
     "decisions": decisions.run,
@@ -16,6 +16,7 @@ FIGURES = {
     "memory": serving.memory,
     "json": json_libraries.run,
     "workers": worker_models.run,
+    "journal": journal.run,
 }
 
 

@@ -1,4 +1,4 @@
-"""The servers that are compared: `python -m bench.servers ours|bare[:WORKER_CLASS:THREADS] FOLDER WORKERS`."""
+"""The servers that are compared: `python -m bench.servers ours|journal|bare[:WORKER_CLASS:THREADS] FOLDER WORKERS`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from gunicorn.app.base import BaseApplication
 from bench.material import shipped
 from webhook.admission import Engine
 from webhook.policy import Loaded, Mode, PolicySet
+from webhook.report.journal_bounds import Limits
 from webhook.server.authority import ensure
 from webhook.server.gunicorn_app import Rooms, serve
-from webhook.server.settings import Address, SelfSigned, Settings, Timing
+from webhook.server.settings import Address, JournalAt, SelfSigned, Settings, Timing
 
 
-def ours(folder: Path, workers: int) -> int:
+def ours(folder: Path, workers: int, journal: bool = False) -> int:
     policies = PolicySet(shipped())
     settings = Settings(
         policies=(folder / "policies",),
@@ -31,6 +32,7 @@ def ours(folder: Path, workers: int) -> int:
         workers=workers,
         ports_file=folder / "ports.json",
         timing=replace(Timing(), drain=0.0, grace=1.0),
+        journal=JournalAt(folder / "journal.db", Limits()) if journal else None,
     )
     (folder / "policies").mkdir()
     rooms = Rooms(lambda _paths, **_: Loaded(policies, ()), lambda found: Engine(found, Mode.ENFORCE))
@@ -77,8 +79,8 @@ class Bare(BaseApplication):  # type: ignore[misc]
 
 def main() -> int:
     which, folder, workers = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
-    if which == "ours":
-        return ours(folder, workers)
+    if which in ("ours", "journal"):
+        return ours(folder, workers, which == "journal")
     _, model, threads = (which + ":gthread:8").split(":")[:3]
     Bare(folder, workers, model, int(threads)).run()
     return 0

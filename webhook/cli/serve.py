@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from webhook.cli.options import ANY, FILE, FOLDER, SECONDS, address, option
 from webhook.policy.compiled import Mode
-from webhook.server import FromCluster, KeyPair, SelfSigned, Settings, Timing
+from webhook.report.journal_bounds import Limits
+from webhook.server import FromCluster, JournalAt, KeyPair, SelfSigned, Settings, Timing
 from webhook.server import serve as run
 from webhook.server.settings import LOG_LEVELS
 
@@ -42,6 +44,13 @@ from webhook.server.settings import LOG_LEVELS
 @option("--grace", type=SECONDS, default=20.0, show_default=True, help="Seconds after that for calls under way.")
 @option("--log-level", type=click.Choice(LOG_LEVELS), default="info", show_default=True)
 @option("--ports-file", type=FILE, help="Write the addresses that are really listened on here, as JSON.")
+@option(
+    "--journal", type=FILE, default="none", show_default=True, help="File for what rules find; `none` for no journal."
+)
+@option("--journal-max-records", type=click.IntRange(100, 10_000_000), default=50_000, show_default=True)
+@option("--journal-keep-days", type=click.IntRange(1, 3650), default=30, show_default=True)
+@option("--hash-users", is_flag=True, help="Write a keyed hash instead of a user's name in journal, log and audit.")
+@option("--hash-users-key-file", type=FILE, help="Its key, the same for all replicas: at least 16 bytes.")
 def serve(**given: Any) -> None:
     """Answer the API server's admission reviews over HTTPS.
 
@@ -61,6 +70,8 @@ def serve(**given: Any) -> None:
         log_level=given["log_level"],
         ports_file=given["ports_file"],
         timing=Timing(given["reload_interval"], given["drain"], given["grace"]),
+        journal=_journal(given),
+        hash_users=_hash_users(given),
     )
     sys.exit(run(settings))
 
@@ -73,6 +84,20 @@ def _cluster(given: dict[str, Any]) -> FromCluster | None:
     if not given["policies"]:
         raise click.UsageError("give --policies PATH, or --policies-from-cluster, or both")
     return None
+
+
+def _journal(given: dict[str, Any]) -> JournalAt | None:
+    path: Path = given["journal"]
+    if path == Path("none"):
+        return None
+    return JournalAt(path.absolute(), Limits(given["journal_max_records"], given["journal_keep_days"]))
+
+
+def _hash_users(given: dict[str, Any]) -> Path | None:
+    key: Path | None = given["hash_users_key_file"]
+    if given["hash_users"] != (key is not None):
+        raise click.UsageError("--hash-users and --hash-users-key-file FILE go together")
+    return key
 
 
 def _certificate(given: dict[str, Any]) -> KeyPair | SelfSigned:

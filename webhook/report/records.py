@@ -1,6 +1,6 @@
 """Records: what was found, folded. What the journal keeps, what reports are made of, and what is read back from them.
 
-    record = Record(policy="flux", rule="labels", event="change", ..., count=3, first=monday, last=friday)
+record = Record(policy="flux", rule="labels", event="change", ..., count=3, first=monday, last=friday)
 """
 
 from __future__ import annotations

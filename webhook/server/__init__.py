@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from webhook.server.settings import Address, FromCluster, KeyPair, SelfSigned, Settings, SettingsError, Timing
+from webhook.server.settings import (
+    Address,
+    FromCluster,
+    JournalAt,
+    KeyPair,
+    SelfSigned,
+    Settings,
+    SettingsError,
+    Timing,
+)
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -14,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Address",
     "FromCluster",
+    "JournalAt",
     "KeyPair",
     "SelfSigned",
     "Settings",

@@ -10,8 +10,10 @@ from webhook.server.files import Outcome
 from webhook.server.lastgood import LastGood
 from webhook.server.metrics import Metrics
 from webhook.server.parts import Server
+from webhook.server.recording import Recorder
 from webhook.server.shared import WorkerStatus
 from webhook.server.state import EngineLike, NotRead, ServerState
+from webhook.server.users import WithoutUsers, as_it_is
 from webhook.server.watch import Watcher
 
 
@@ -23,7 +25,11 @@ class Duties:
         self._server = server
         self._good = LastGood(server.runtime.good)
         self._metrics = Metrics.shared(server.runtime.metrics)
-        self.state = ServerState(self._engine(), _gate(server), self._metrics, server.log)
+        sender = server.desk.sender()
+        recorder = Recorder(sender, server.shown) if sender else None
+        self.state = ServerState(
+            self._engine(), _gate(server), self._metrics, server.log, recorder=recorder, shown=server.shown
+        )
         self._watcher = Watcher(
             self.check,
             server.policies.folders,
@@ -94,7 +100,10 @@ class Duties:
 
     def _engine(self) -> EngineLike:
         in_force = self._server.policies.in_force
-        return self._server.rooms.make_engine(in_force.policies) if in_force else NotRead()
+        if not in_force:
+            return NotRead()
+        engine = self._server.rooms.make_engine(in_force.policies)
+        return engine if self._server.shown is as_it_is else WithoutUsers(engine, self._server.shown)
 
     def _report(self) -> None:
         policies, certificate = self._server.policies, self._server.certificate

@@ -17,6 +17,7 @@ from webhook.cluster.access import Unconfigured, find
 from webhook.cluster.mirror import MirrorSettings, alive_with
 from webhook.cluster.mirror import run as follow_cluster
 from webhook.server import authority
+from webhook.server.desk import Desk
 from webhook.server.duties import Duties
 from webhook.server.files import signature
 from webhook.server.forked import Forked
@@ -28,6 +29,7 @@ from webhook.server.settings import Address, FromCluster, KeyPair, SelfSigned, S
 from webhook.server.shared import Flags, Runtime
 from webhook.server.sources import Sources
 from webhook.server.tls import CertificateKeeper
+from webhook.server.users import Hashed, as_it_is
 
 EXIT_USE = 2
 EXIT_POLICIES = 4
@@ -55,7 +57,9 @@ def serve(settings: Settings, rooms: Rooms | None = None) -> int:
         with listen(settings.listen) as listener, listen(settings.ops_listen) as ops, Runtime.create() as runtime:
             log = make_logger(settings.log_level)
             policies = Sources(files, runtime.mirrored if settings.cluster else None, strict=settings.strict)
-            server = Server(settings, rooms, policies, certificate, runtime, Flags(), listener, ops, log)
+            shown = Hashed.with_key_in(settings.hash_users) if settings.hash_users else as_it_is
+            desk = Desk(settings, log)
+            server = Server(settings, rooms, policies, certificate, runtime, Flags(), listener, ops, log, desk, shown)
             _announce(server)
             return _run(server)
     except SettingsError as error:
@@ -149,6 +153,7 @@ class _Application(BaseApplication):  # type: ignore[misc]
             "keyfile": str(certificate.pair.key),
             "ssl_context": self._context,
             "pre_request": self._pre_request,
+            "pre_fork": self._pre_fork,
             "child_exit": self._child_exit,
             "worker_exit": self._worker_exit,
         }
@@ -171,7 +176,11 @@ class _Application(BaseApplication):  # type: ignore[misc]
         if self.server.flags.draining:
             request.force_close()
 
+    def _pre_fork(self, _arbiter: Any, worker: Any) -> None:
+        self.server.desk.hire(worker)
+
     def _child_exit(self, _arbiter: Any, worker: Any) -> None:
+        self.server.desk.dismiss(worker)
         self.server.runtime.forget(worker.pid)
 
     def _worker_exit(self, _arbiter: Any, worker: Any) -> None:
@@ -207,6 +216,9 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
         self._beside = [Forked("operations", self._run_ops, server.log)]
         if cluster := server.settings.cluster:
             self._beside.append(Forked("mirror", lambda: self._run_mirror(cluster), server.log))
+        self._journal = Forked("journal", self._run_journal, server.log)
+        if server.settings.journal:
+            self._beside.append(self._journal)
         self._checked = self._renewed = time.monotonic()
         super().__init__(app)
 
@@ -220,13 +232,20 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
         from webhook.server import ops
 
         self._leave_port()
-        server, mirrors = self._server, self._server.settings.cluster is not None
-        ops.run(server.ops_listener, server.runtime, server.flags, server.settings.workers, mirrors=mirrors)
+        server, settings = self._server, self._server.settings
+        mirrors = settings.cluster is not None
+        seen = ops.Overview(server.runtime, server.flags, settings.workers, mirrors, server.desk.inbox)
+        ops.run(server.ops_listener, seen)
 
     def _run_mirror(self, cluster: FromCluster) -> None:
         self._leave_port()
         self._server.ops_listener.close()
         _mirror(self._server, cluster)
+
+    def _run_journal(self) -> None:
+        self._leave_port()
+        self._server.ops_listener.close()
+        self._server.desk.write(alive_with(self._server.flags.owner))
 
     def _leave_port(self) -> None:
         for listener in self.LISTENERS:
@@ -272,6 +291,7 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
         try:
             super().halt(reason, exit_status)
         finally:
+            self._server.desk.close(self._journal.pid)
             self._server.log.info("stopped", exit_code=exit_status)
             for process in self._beside:
                 process.kill()

@@ -12,14 +12,29 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 from webhook import __version__
 from webhook.cluster.mirrored import MirrorState
+from webhook.server.inbox import Inbox
 from webhook.server.pages import Page, Pages, PagesServer, healthy, metrics_of
 from webhook.server.shared import Flags, Runtime, WorkerStatus
+
+LATE = 2.0
+"""Seconds without a sign of the journal's process after which what waits for it is worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Where it is seen how the server is."""
+
+    runtime: Runtime
+    flags: Flags
+    workers: int  # that should serve
+    mirrors: bool  # whether a cluster is followed
+    inbox: Inbox | None  # of the journal, where there is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +57,16 @@ class Readiness:
 
 
 def readiness(
-    statuses: tuple[WorkerStatus, ...], expected: int, flags: Flags, mirror: MirrorState | None = None
+    statuses: tuple[WorkerStatus, ...],
+    expected: int,
+    flags: Flags,
+    mirror: MirrorState | None = None,
+    inbox: Inbox | None = None,
 ) -> Readiness:
     """Ready from when all workers have first judged by good policies until the drain, as long as one worker serves.
 
-    `mirror` is None where no cluster is followed. That it cannot be followed any more takes nothing out of service.
+    `mirror` is None where no cluster is followed, `inbox` where there is no journal. That the cluster cannot be
+    followed any more, or the journal not be written, takes nothing out of service.
     """
     reasons: list[str] = []
     warnings = _about_cluster(mirror) if mirror else []
@@ -73,6 +93,7 @@ def readiness(
         for s in statuses
         if s.certificate_failure
     )
+    warnings += _about_journal(inbox) if inbox else []
     warnings += _distinct(problem for status in statuses for problem in status.policy_warnings)
     serve = tuple(Serving(status.pid, status.policies, status.generation) for status in statuses)
     return Readiness(not reasons, tuple(reasons), tuple(warnings), serve)
@@ -88,6 +109,15 @@ def _about_cluster(mirror: MirrorState) -> list[str]:
     return told
 
 
+def _about_journal(inbox: Inbox) -> list[str]:
+    told = inbox.board.text.splitlines()
+    if (waiting := inbox.waiting) and inbox.board.silence > LATE:
+        told.append(f"the journal is late: {waiting} events wait to be written")
+    if lost := inbox.lost:
+        told.append(f"{lost} events are not in the journal: there was no room for them while it could not be written")
+    return told
+
+
 def _distinct(texts: Iterator[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
@@ -95,12 +125,13 @@ def _distinct(texts: Iterator[str]) -> list[str]:
 class _States(Collector):
     """Gauges out of the workers' statuses, the worst worker's where they differ, and the mirror's."""
 
-    def __init__(self, runtime: Runtime, expected: int, *, mirrors: bool) -> None:
-        self._runtime = runtime
-        self._expected = expected
-        self._mirrors = mirrors
+    def __init__(self, seen: Overview) -> None:
+        self._runtime = seen.runtime
+        self._expected = seen.workers
+        self._mirrors = seen.mirrors
+        self._inbox = seen.inbox
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         statuses = self._runtime.statuses()
         build = GaugeMetricFamily("fieldwarden_build_info", "Always 1.", labels=("version", "python"))
         build.add_metric((__version__, platform.python_version()), 1)
@@ -108,6 +139,7 @@ class _States(Collector):
         yield GaugeMetricFamily("fieldwarden_workers", "Workers that serve.", value=len(statuses))
         yield GaugeMetricFamily("fieldwarden_workers_expected", "Workers that should.", value=self._expected)
         yield from self._of_mirror()
+        yield from self._of_journal()
         if not statuses:
             return
         oldest = min(statuses, key=lambda status: status.loaded_at)
@@ -141,14 +173,31 @@ class _States(Collector):
         for name, (meaning, value) in gauges.items():
             yield GaugeMetricFamily(f"fieldwarden_cluster_{name}", meaning, value=value if self._mirrors else None)
 
+    def _of_journal(self) -> Iterator[Metric]:
+        """Without a value where there is none."""
+        inbox = self._inbox
+        failing = 0 if not inbox else int(inbox.board.failing)
+        yield CounterMetricFamily(
+            "fieldwarden_journal_lost", "Events that were never written.", value=inbox.lost if inbox else None
+        )
+        yield GaugeMetricFamily(
+            "fieldwarden_journal_waiting",
+            "Events that are still to be written.",
+            value=inbox.waiting if inbox else None,
+        )
+        yield GaugeMetricFamily(
+            "fieldwarden_journal_failing", "1 while it cannot be written.", value=failing if inbox else None
+        )
 
-def _pages(runtime: Runtime, flags: Flags, expected: int, *, mirrors: bool) -> Pages:
-    registry = CollectorRegistry()
+
+def _pages(seen: Overview) -> Pages:
+    registry, runtime = CollectorRegistry(), seen.runtime
     MultiProcessCollector(registry, path=str(runtime.metrics))  # type: ignore[no-untyped-call]
-    registry.register(_States(runtime, expected, mirrors=mirrors))
+    registry.register(_States(seen))
 
     def ready() -> Page:
-        state = readiness(runtime.statuses(), expected, flags, runtime.mirror() if mirrors else None)
+        mirror = runtime.mirror() if seen.mirrors else None
+        state = readiness(runtime.statuses(), seen.workers, seen.flags, mirror, seen.inbox)
         return Page.json(200 if state.ready else 503, asdict(state))
 
     return {"/healthz": healthy, "/readyz": ready, "/metrics": partial(metrics_of, registry)}
@@ -164,9 +213,9 @@ class _OpsServer(PagesServer):
             os._exit(0)
 
 
-def run(listener: socket.socket, runtime: Runtime, flags: Flags, expected: int, *, mirrors: bool) -> None:
-    """Serve until killed; for a forked process. `mirrors`: whether a cluster is followed."""
+def run(listener: socket.socket, seen: Overview) -> None:
+    """Serve until killed; for a forked process."""
     with contextlib.suppress(Exception):
-        server = _OpsServer(listener, _pages(runtime, flags, expected, mirrors=mirrors))
+        server = _OpsServer(listener, _pages(seen))
         server.parent = os.getppid()
         server.serve_forever(poll_interval=0.5)

@@ -6,11 +6,13 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.server.desk import Desk
 from webhook.server.settings import Settings
 from webhook.server.shared import Flags, Runtime
 from webhook.server.sources import Sources
 from webhook.server.state import Load, MakeEngine
 from webhook.server.tls import CertificateKeeper
+from webhook.server.users import Shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +36,5 @@ class Server:
     listener: socket.socket
     ops_listener: socket.socket
     log: Any
+    desk: Desk
+    shown: Shown  # names of users, as they are written down

@@ -60,6 +60,8 @@ def judge(state: ServerState, phase: Call, environ: dict[str, Any], judged: Judg
     try:
         outcome.answer = answer = _decide(state, environ, judged)
         outcome.decision = "allowed" if answer.decision.allowed else "denied"
+        if state.recorder and answer.decision.results:
+            state.recorder.record(answer.decision.results)
         response = Response(answer.response, 200, content_type="application/json")
     except (Refusal, BadCall) as bad:
         outcome.status, outcome.reason = bad.status, bad.reason
@@ -119,7 +121,7 @@ def _account(state: ServerState, phase: Call, outcome: Outcome, seconds: float) 
     state.log.info(
         "review",
         uid=review.uid,
-        user=review.user.name[:MAX_TEXT],
+        user=state.shown(review.user.name)[:MAX_TEXT],
         manager=decision.manager,
         operation=review.operation,
         resource=_resource(review),

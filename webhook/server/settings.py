@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from webhook.policy.compiled import Mode
+from webhook.report.journal_bounds import Limits
 
 MAX_BODY = 40 * 1024 * 1024
 """Bytes. A write of 3 MiB can make a review of 23 MB; a lower limit would be a way around the policies."""
@@ -81,6 +82,14 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalAt:
+    """The file of the journal, and what it may hold."""
+
+    path: Path
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of `fieldwarden serve`."""
 
@@ -97,4 +106,6 @@ class Settings:
     log_level: str = "info"
     ports_file: Path | None = None
     timing: Timing = Timing()
+    journal: JournalAt | None = None
+    hash_users: Path | None = None  # a file with the key by which names of users are replaced
     worker_class: str = "webhook.server.worker.Worker"

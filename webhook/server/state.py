@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from webhook.report.folding import ResultLike as RecordableLike
 from webhook.server.calls import Refusal
 
 if TYPE_CHECKING:
     from webhook.server.metrics import Metrics
+    from webhook.server.recording import Recorder
 
 Phase = Literal["validate", "mutate"]
 Call = Literal["validate", "mutate", "policy"]
@@ -29,23 +31,11 @@ class OwnershipLike(Protocol):
     def after(self) -> Sequence[str]: ...
 
 
-class ResultLike(Protocol):
-    """One recorded event."""
+class ResultLike(RecordableLike, Protocol):
+    """One event, as it is recorded and as the log shows it."""
 
     @property
-    def kind(self) -> str: ...
-    @property
-    def policy(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def mode(self) -> str: ...
-    @property
     def action(self) -> str | None: ...
-    @property
-    def outcome(self) -> str: ...
-    @property
-    def paths(self) -> Sequence[str]: ...
     @property
     def ownership(self) -> Sequence[OwnershipLike]: ...
 
@@ -130,6 +120,8 @@ class ServerState:
     gate: GateLike
     metrics: Metrics
     log: Any  # a structlog logger
+    recorder: Recorder | None = None  # None: no journal
+    shown: Callable[[str], str] = str  # a user's name, as it is written down
     large: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(1))  # bounds memory: see routes
 
 
