@@ -7,12 +7,15 @@ import re
 
 from charting import CHART, ROOT, Helm, Object
 
-DOCS = (ROOT / "docs" / "server.md").read_text()
+DOCS = "".join((ROOT / "docs" / page).read_text() for page in ("server.md", "controller.md"))
+INSTALL = (ROOT / "docs" / "install.md").read_text()
 OURS = set(re.findall(r"`(fieldwarden_\w+)`", DOCS))
 SERVERS = {"apiserver_admission_webhook_fail_open_count", "apiserver_admission_webhook_rejection_count"}
 """The API server's own: a test on a real one sees them."""
 LABELS = {
-    label for row in re.findall(r"^\| `fieldwarden_.*?\| ([\w, ]*) \|", DOCS, re.MULTILINE) for label in row.split(", ")
+    label
+    for row in re.findall(r"^\| `fieldwarden_.*?\| ([\w, ]*) \| .*\|$", DOCS, re.MULTILINE)
+    for label in row.split(", ")
 }
 GIVEN = {"namespace", "pod", "name", "error_type", "le"}
 """Labels that scraping adds, and the API server's."""
@@ -59,6 +62,10 @@ def test_every_alert_says_what_it_is_and_how_bad(helm: Helm) -> None:
         used = re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"]))
         kept = re.findall(r"by \(([^)]*)\)", rule["expr"])
         assert all(not kept or label in kept[0] for label in used), rule["alert"]
+
+
+def test_the_docs_list_every_alert_and_no_other(helm: Helm) -> None:
+    assert set(re.findall(r"\bFieldwarden[A-Z]\w+", INSTALL)) == {rule["alert"] for rule in _alerts(helm)}
 
 
 def test_alerts_are_about_this_installation_alone(helm: Helm) -> None:

@@ -14,6 +14,7 @@ def test_the_defaults_say_that_nothing_is_denied(helm: Helm) -> None:
     assert "Never sent: fw-system, kube-system" in notes
     assert "helm test fw --namespace fw-system" in notes
     assert "--set mode=Warn" in notes
+    assert "--selector app.kubernetes.io/part-of=fieldwarden,app.kubernetes.io/instance=fw\n" in notes
     assert "NOTE" not in notes
 
 

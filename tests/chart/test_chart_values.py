@@ -293,6 +293,12 @@ SURROUNDINGS = [
         prometheusRule={"enabled": True},
     ),
     Case(
+        "prometheusRule.authorityDays",
+        9,
+        lambda made: alert(made, "FieldwardenAuthorityEnds")["expr"].endswith("< 9 * 86400"),
+        prometheusRule={"enabled": True},
+    ),
+    Case(
         "prometheusRule.slowSeconds",
         0.25,
         lambda made: alert(made, "FieldwardenSlow")["expr"].endswith("> 0.25"),
