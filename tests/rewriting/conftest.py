@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import make_namespace
 from tests.stories import manifests
 from tests.stories.conftest import Tell, applied
 from tests.stories.conftest import widgets as widgets
@@ -20,7 +20,6 @@ NOBODYS = "plain"  # the one policy that is none: what happens without fieldward
 
 Place = Callable[[str], str]
 Web = Callable[[str], Story]
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="package")
@@ -39,10 +38,7 @@ def place(sandbox: Sandbox) -> Place:
 
 
 def make_place(sandbox: Sandbox, policy: str, **labels: str) -> str:
-    name = f"{policy}-{next(_numbers)}"
-    reply = sandbox.request("POST", "/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
-    assert reply.status == 201, reply.body
-    return name
+    return make_namespace(sandbox, policy, **labels)
 
 
 @pytest.fixture

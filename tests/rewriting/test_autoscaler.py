@@ -23,8 +23,11 @@ Stories = dict[str, Story]
 
 
 @pytest.fixture(scope="module")
-def own_sandbox() -> Iterator[Sandbox]:
-    """With a controller manager, which would disturb other stories."""
+def own_sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """With a controller manager, which would disturb other stories. A cluster has one."""
+    if request.config.getoption("--cluster"):
+        yield request.getfixturevalue("sandbox").alive()
+        return
     with Sandbox.start() as running:
         running.start_controller_manager()
         yield running

@@ -149,9 +149,8 @@ class Story:
     def python(self, call: Callable[[client.ApiClient], object], user: str = "developer") -> Answer:
         """A write with the Python client."""
         if user not in self.clients:
-            self.clients[user] = config.new_client_from_config(  # type: ignore[no-untyped-call]
-                str(self.sandbox.kubeconfig(user))
-            )
+            made = getattr(self.sandbox, "python_client", None) or self._python_client
+            self.clients[user] = made(user)
 
         def write() -> _Said:
             try:
@@ -162,6 +161,12 @@ class Story:
             return _Said(True)
 
         return self._told(write)
+
+    def _python_client(self, user: str) -> client.ApiClient:
+        made: client.ApiClient = config.new_client_from_config(  # type: ignore[no-untyped-call]
+            str(self.sandbox.kubeconfig(user))
+        )
+        return made
 
     def get(self, path: str = "") -> Object:
         """The object as it is stored, or through another path."""
@@ -242,4 +247,4 @@ def _shown(reply: Reply) -> str:
 
 
 def _causes(body: Object) -> list[str]:
-    return [cause["field"] for cause in (body.get("details") or {}).get("causes", ())]
+    return [cause["field"] for cause in (body.get("details") or {}).get("causes", ()) if "field" in cause]
