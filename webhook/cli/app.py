@@ -22,6 +22,8 @@ COMMANDS = {
     "review": "Answer one AdmissionReview as the server would.",
     "serve": "Answer the API server's admission reviews over HTTPS.",
     "controller": "Register the webhook in its cluster, and keep its certificates.",
+    "report": "Say what Enforce would do to what was recorded.",
+    "suggest": "Propose policies from what was recorded.",
     "sandbox": "A real API server on loopback, to try policies on.",
     "demo": "Replay real clients' writes against policies.",
     "schema": "Print the JSON Schema of policies, for editors.",

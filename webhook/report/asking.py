@@ -1,0 +1,66 @@
+"""What is asked of a source of records, and what a source is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from webhook.policy.compiled import Glob
+from webhook.report.records import MAX_PATHS, Record
+
+MORE = "…"
+"""Among a record's paths: there were more than the source held."""
+
+
+class Unusable(Exception):
+    """A source cannot be read: `str()` says which, and why."""
+
+
+class Unreached(Unusable):
+    """A source is somewhere else, and was not reached."""
+
+
+class Source(Protocol):
+    """What records are read from, once."""
+
+    @property
+    def name(self) -> str: ...
+
+    def records(self, since: dt.datetime | None) -> Iterator[Record]:
+        """Records last seen at `since` or later, in any order, repeats included. Raises Unusable."""
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader should know, once all has been read: such as that lines could not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Which records are wanted. An empty namespace is cluster scope."""
+
+    since: dt.datetime | None = None
+    namespaces: tuple[Glob, ...] = ()
+    policies: tuple[Glob, ...] = ()
+
+    def of(self, records: Iterable[Record]) -> Iterator[Record]:
+        return (part for record in records if (part := self.part(record)) is not None)
+
+    def part(self, record: Record) -> Record | None:
+        """What of a record is wanted. Of one that began before `since`, its days tell what came after: whole days."""
+        if self.namespaces and not any(glob.matches(record.namespace) for glob in self.namespaces):
+            return None
+        if self.policies and not any(glob.matches(record.policy) for glob in self.policies):
+            return None
+        if self.since is None or record.first >= self.since:
+            return record
+        if record.last < self.since:
+            return None
+        first_day = f"{self.since.astimezone(dt.UTC):%Y-%m-%d}"
+        days = {day: count for day, count in record.days.items() if day >= first_day}
+        return replace(record, days=days, count=sum(days.values()) or record.count, first=self.since)
+
+
+def is_cut(record: Record) -> bool:
+    """Whether a record may have been about more paths than it holds."""
+    return len(record.paths) >= MAX_PATHS or any(path.endswith(MORE) for path in record.paths)
