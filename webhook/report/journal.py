@@ -17,15 +17,17 @@ from typing import NamedTuple
 
 from webhook.report.folding import ResultLike, merged
 from webhook.report.journal_bounds import (
+    FOLDED,
+    NOTED,
     PAGES,
-    SLACK,
+    SETTLED,
     Limits,
     expire_some,
     fold_some,
     forget_the_gone,
     size_of,
 )
-from webhook.report.journal_file import NotAJournal, open_for_reading, open_for_writing
+from webhook.report.journal_file import NotAJournal, is_full, kind_of, open_for_reading, open_for_writing
 from webhook.report.journal_rows import find, meta, next_revision, put, select
 from webhook.report.records import Record
 from webhook.report.sightings import fold_lines, pack
@@ -33,7 +35,7 @@ from webhook.report.ticks import ticks
 
 __all__ = ["Changes", "Gone", "Journal", "JournalReader", "Limits", "Line", "NotAJournal", "read"]
 
-SETTLED = 500
+MANY = 500
 """Lines that are folded in one transaction: an answer may be waiting for the next."""
 
 RECOUNT = 500
@@ -173,19 +175,28 @@ class Journal(JournalReader):
                 connection.executemany(_NOTE, lines)
         self.unsettled += len(lines)
 
-    def settle(self, most: int = SETTLED) -> bool:
+    def settle(self, most: int = MANY) -> bool:
         """Fold some of the lines into records, the first first; whether there are more. Raises sqlite3.Error."""
-        with self._stroke() as connection:
+        try:
+            return self._settle(most)
+        except sqlite3.OperationalError as error:
+            if most == 1 or not is_full(error):
+                raise
+        self._fold()
+        return self.settle(max(1, most // 10))
+
+    def _settle(self, most: int) -> bool:
+        with self._stroke(SETTLED) as connection:
             found = connection.execute(
                 "SELECT id, source, upto, line FROM fresh ORDER BY id LIMIT ?", (most,)
             ).fetchall()
+            connection.executemany("DELETE FROM fresh WHERE id = ?", [(at,) for at, *_ in found])
             folded = fold_lines(line for *_, line in found)
             revision = next_revision(connection) if folded else 0
             added = sum(put(connection, key, record, revision) for key, record in folded.items())
             now = ticks(dt.datetime.now(dt.UTC))
             for source, upto in {source: upto for _, source, upto, _ in found if source}.items():
                 connection.execute("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", (source, upto, now))
-            connection.executemany("DELETE FROM fresh WHERE id = ?", [(at,) for at, *_ in found])
         self._count += added
         self._writes += len(found)
         self.unsettled = max(0, self.unsettled - len(found)) if len(found) == most else 0
@@ -202,15 +213,16 @@ class Journal(JournalReader):
         if self._writes >= RECOUNT:
             self._recount()
         if self._count > self.limits.max_records or size_of(self._connection) > self.limits.max_bytes:
-            with self._stroke() as connection:
-                fewer = fold_some(connection, self.limits)
-                forget_the_gone(connection, self.limits)
-            self._connection.execute(f"PRAGMA incremental_vacuum({PAGES})").fetchall()
-            self._recount()
-            return fewer > 0
+            return self._fold()
         if now is not None or time.monotonic() - self._expired >= EXPIRY:
             return self._expire(now or dt.datetime.now(dt.UTC))
         return False
+
+    def make_room(self) -> None:
+        """Where nothing can be added any more. Raises sqlite3.Error where that is not for this to mend."""
+        self.settle()
+        while self.tidy():
+            pass
 
     def reopen(self) -> None:
         """Begin again where the file turned out to be damaged, or went away. Raises as `open` does."""
@@ -220,7 +232,8 @@ class Journal(JournalReader):
     def is_there(self) -> bool:
         """Whether what is written goes into the file at the path, and not into one that was taken away."""
         try:
-            return self.path.stat().st_ino == self._inode
+            log = self.path.with_name(self.path.name + "-wal")
+            return self.path.stat().st_ino == self._inode and log.exists() and kind_of(self.path) == "ours"
         except OSError:
             return False
 
@@ -228,8 +241,16 @@ class Journal(JournalReader):
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
 
+    def _fold(self) -> bool:
+        with self._stroke(FOLDED) as connection:
+            fewer = fold_some(connection, self.limits)
+            forget_the_gone(connection, self.limits)
+        self._connection.execute(f"PRAGMA incremental_vacuum({PAGES})").fetchall()
+        self._recount()
+        return fewer > 0
+
     def _expire(self, now: dt.datetime) -> bool:
-        with self._stroke() as connection:
+        with self._stroke(FOLDED) as connection:
             touched = expire_some(connection, self.limits, now)
             connection.execute("DELETE FROM taken WHERE at < ?", (ticks(now - STALE),))
         self._recount()
@@ -242,8 +263,8 @@ class Journal(JournalReader):
         opened = open_for_writing(self._asked, self._busy)
         self._connection, self.path, self.notices = opened.connection, opened.path, opened.notices
         self._inode = self.path.stat().st_ino
-        page = self._connection.execute("PRAGMA page_size").fetchone()[0]
-        self._connection.execute(f"PRAGMA max_page_count={max(64, int(self.limits.max_bytes * SLACK) // page)}")
+        self._page = int(self._connection.execute("PRAGMA page_size").fetchone()[0])
+        self._allow(NOTED)
         self._recount()
 
     def _recount(self) -> None:
@@ -252,17 +273,25 @@ class Journal(JournalReader):
         self.unsettled = int(self._connection.execute("SELECT count(*) FROM fresh").fetchone()[0])
 
     @contextlib.contextmanager
-    def _stroke(self) -> Iterator[sqlite3.Connection]:
-        """One transaction."""
+    def _stroke(self, room: float = NOTED) -> Iterator[sqlite3.Connection]:
+        """One transaction, in which the file may grow to so many times its limit."""
         connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
+        if room != NOTED:
+            self._allow(room)
         try:
+            connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
+        finally:
+            if room != NOTED:
+                self._allow(NOTED)
+
+    def _allow(self, room: float) -> None:
+        self._connection.execute(f"PRAGMA max_page_count={max(64, int(self.limits.max_bytes * room) // self._page)}")
 
 
 def _holds(record: Record, values: Mapping[str, object]) -> bool:

@@ -6,8 +6,9 @@ import datetime as dt
 import sqlite3
 from dataclasses import dataclass
 
-from webhook.report.folding import LEVELS, coarser, key_of
+from webhook.report.folding import LEVELS, coarser, key_of, merged
 from webhook.report.journal_rows import forget, meta, next_revision, put, select
+from webhook.report.records import Record
 from webhook.report.ticks import ticks
 
 CHUNK = 200
@@ -16,8 +17,9 @@ CHUNK = 200
 PAGES = 256
 """Pages given back to the file system at a time."""
 
-SLACK = 1.25
-"""The file never grows beyond so many times `max_bytes`; folding begins at `max_bytes`."""
+NOTED, SETTLED, FOLDED = 1.25, 1.5, 2.0
+"""So many times `max_bytes` the file may have for lines to be added, to be settled, and for records to be folded: each
+makes room for the one before. Folding begins at `max_bytes`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class Limits:
 
     max_records: int = 50_000
     keep_days: int = 30
-    max_bytes: int = 32 << 20  # of the file
+    max_bytes: int = 24 << 20  # of the file, above which records are folded
 
 
 def fold_some(connection: sqlite3.Connection, limits: Limits) -> int:
@@ -45,6 +47,7 @@ def _fold_level(connection: sqlite3.Connection, level: int) -> int:
     revision = next_revision(connection)
     oldest = list(select(connection, "WHERE level = ? ORDER BY last, id LIMIT ?", (level, CHUNK)))
     added = 0
+    into_rows: dict[str, Record] = {}
     for row in oldest:
         less = coarser(row.record, level + 1)
         into = key_of(less)
@@ -53,7 +56,9 @@ def _fold_level(connection: sqlite3.Connection, level: int) -> int:
             added += 1
             continue
         forget(connection, row, into, revision)
-        added += put(connection, into, less, revision, level + 1)
+        into_rows[into] = merged(into_rows[into], less) if into in into_rows else less
+    for into, record in into_rows.items():
+        added += put(connection, into, record, revision, level + 1)
     return len(oldest) - added
 
 

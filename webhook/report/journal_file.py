@@ -127,6 +127,11 @@ def is_damage(error: sqlite3.Error) -> bool:
     return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
+def is_full(error: sqlite3.Error) -> bool:
+    """Whether it says that there is no room, on the disk or by the journal's own limit."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
 def put_aside(path: Path) -> Path:
     """Where it is kept. What belongs to it goes with it, so that a new file does not inherit it."""
     aside = path.with_name(f"{path.name}.damaged-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(2)}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from webhook.report.journal import Journal, Line
+from webhook.report.journal_file import is_full
 from webhook.server.inbox import Inbox, Taken
 from webhook.server.settings import JournalAt
 
@@ -123,6 +125,9 @@ class Writer:
         why, self._unsure = reason(error), True
         if isinstance(error, OSError) or (error.sqlite_errorcode & 0xFF if _coded(error) else 0) not in _PASSING:
             self._close()
+        if isinstance(error, sqlite3.Error) and is_full(error) and self._journal:
+            with contextlib.suppress(sqlite3.Error):
+                self._journal.make_room()
         self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         self._due = time.monotonic() + self._pause
         if why != self._failure:
