@@ -12,6 +12,7 @@ from tests.cluster.release import AUTHORITY, FIELDPOLICIES, LEAF, SHORT, Install
 from tests.cluster.support import invalid, owned, policy
 from webhook.certificates import certificates_in, is_issued_by
 from webhook.cluster.controller import Controller
+from webhook.cluster.informer import Lost
 from webhook.sandbox import Sandbox
 
 DAY = dt.timedelta(days=1)
@@ -147,6 +148,35 @@ def test_a_status_says_what_is_in_force(release: Installed, create: Callable[...
     assert (state, reason) == ("False", "EarlierVersionInForce")
     assert (status["observedGeneration"], status["lastLoadTime"]) == (2, loaded)
     assert release.resources() == ["deployments", "deployments/*", "gadgets", "gadgets/*"]
+
+
+def test_a_policy_whose_writes_are_not_sent_is_not_ready(
+    release: Installed, create: Callable[..., None], clean: Sandbox
+) -> None:
+    create(owned("images", "flux"))
+    controller = release.controller()
+
+    def ready() -> tuple[str, str]:
+        status = clean.request("GET", f"{FIELDPOLICIES}/images").body["status"]
+        assert "pod is ready" in status["conditions"][0]["message"] or status["conditions"][0]["status"] == "True"
+        return status["conditions"][0]["status"], status["conditions"][0]["reason"]
+
+    for _ in range(3):
+        controller.turn()
+    assert ready() == ("False", "NotRegistered")
+    release.start_pod()
+    settled(controller)
+    assert ready() == ("True", "InForce")
+
+
+def test_policies_that_cannot_be_followed_are_said(release: Installed) -> None:
+    controller = running(release)
+    controller.known.take(Lost("list: 403 forbidden"))
+    controller.turn()
+    assert controller.state.faults == ("the policies of the cluster cannot be followed: list: 403 forbidden",)
+    release.tell(controller)
+    settled(controller)
+    assert controller.state.faults == ()
 
 
 def test_two_that_contradict_each_other_say_so(release: Installed, create: Callable[..., None], clean: Sandbox) -> None:

@@ -46,11 +46,12 @@ def _metrics() -> set[str]:
     return {family.name for family in _States(stub).collect()}
 
 
-def _reason(discovery: Discovery, left_out: LeftOut | None = None) -> str:
+def _reason(discovery: Discovery, left_out: LeftOut | None = None, unsent: str = "") -> str:
     policies = load_text(POLICY, "policy.yaml").policies
     assert policies is not None
     (policy,) = policies.policies
-    made = statuses.status({"metadata": {}}, policy, left_out, discovery, "2026-01-02T03:04:05Z", strict=False)
+    about = statuses.About(policy, left_out, unsent)
+    made = statuses.status({"metadata": {}}, about, discovery, "2026-01-02T03:04:05Z", strict=False)
     return str(made["conditions"][0]["reason"])
 
 
@@ -84,6 +85,7 @@ def test_every_reason_in_a_status_is_described() -> None:
     found = {
         _reason(served),
         _reason(Discovery()),
+        _reason(served, unsent="no pod is ready"),
         _reason(served, LeftOut("labels", ("wrong",), earlier=True)),
         _reason(served, LeftOut("labels", ("wrong",), earlier=False)),
     }

@@ -88,6 +88,17 @@ def test_tls_1_2_and_1_3_are_spoken(server: Server, version: ssl.TLSVersion) -> 
         assert connection.version() == version.name.replace("_", ".")
 
 
+def test_no_session_is_offered_to_be_resumed(server: Server) -> None:
+    """What a server sends after the handshake, of its own accord, to a client that has hung up can spoil another's call."""
+    context = ssl.create_default_context(cafile=server.ca)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    with handshake(server, context) as connection:
+        connection.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(16).startswith(b"HTTP/1.1 404")  # tickets would have come before it
+        assert connection.session is not None
+        assert not connection.session.has_ticket
+
+
 @pytest.mark.parametrize(
     "offered, chosen", [(["h2", "http/1.1"], "http/1.1"), (["http/1.1"], "http/1.1"), (["h2"], None)]
 )

@@ -87,10 +87,12 @@ class Controller:
 
     def turn(self) -> float:
         """Seconds until the next one. Never raises for what the API server says."""
-        if not self.leader.leads:
-            self.state = ControllerState(faults=self.known.faults, policies=self._policies(), turned=monotonic())
-            return TICK
         faults = [*self.known.faults]
+        if self.known.lost:
+            faults.append(f"the policies of the cluster cannot be followed: {self.known.lost}")
+        if not self.leader.leads:
+            self.state = ControllerState(faults=tuple(faults), policies=self._policies(), turned=monotonic())
+            return TICK
         try:
             pause = self._lead(faults)
         except ApiError as error:
@@ -102,13 +104,15 @@ class Controller:
     def _lead(self, faults: list[str]) -> float:
         """One turn of who leads, and seconds until the next. Raises ApiError."""
         release = self.release
-        standing = self._standing(faults)
+        standing, missing = self._standing()
+        faults += missing
         pods = endpoints(self.api, release.namespace, release.service)
         shown = self.pods.look(pods)
         kept = self._keep(standing, shown, faults)
         discovery = discover(self.known.policies, self._document) if self.known.policies else Discovery()
+        before = len(faults)
         doubts, done = self._register(standing, shown, discovery, faults)
-        self._write_statuses(discovery, faults)
+        self._write_statuses(discovery, "; ".join([*missing, *faults[before:]]), faults)
         self.state = replace(
             self.state,
             leads=True,
@@ -124,15 +128,16 @@ class Controller:
         left = (kept.until - self.now()).total_seconds() if kept.until else IDLE
         return min(max(left, BUSY), IDLE)
 
-    def _standing(self, faults: list[str]) -> dict[str, Standing]:
-        found = {}
+    def _standing(self) -> tuple[dict[str, Standing], list[str]]:
+        """The configurations that are there, and words about those that are not."""
+        found, missing = {}, []
         for target in configurations.targets(self.release.name, policies=self.release.from_cluster):
             one = configurations.read(self.api, target)
             if one is None:
-                faults.append(f"{target} is not there: nothing is sent for it until `helm upgrade` makes it again")
+                missing.append(f"{target} is not there: nothing is sent for it until `helm upgrade` makes it again")
             else:
                 found[str(target)] = one
-        return found
+        return found, missing
 
     def _keep(self, standing: dict[str, Standing], shown: tuple[Shown, ...], faults: list[str]) -> Kept:
         def publish(name: str, pem: bytes, reason: str) -> None:
@@ -154,7 +159,7 @@ class Controller:
         """Doubts about policies, and whether all stands as it should."""
         policies = self.known.policies
         if policies is None:
-            if not self.known.faults:
+            if not (self.known.faults or self.known.lost):
                 faults.append("the policies have not been read yet")
             return (), False
         asked = registration.rules(policies, discovery, self.release.mode)
@@ -196,7 +201,8 @@ class Controller:
         except Missing:
             return None
 
-    def _write_statuses(self, discovery: Discovery, faults: list[str]) -> None:
+    def _write_statuses(self, discovery: Discovery, unsent: str, faults: list[str]) -> None:
+        """`unsent`: why not all is registered; empty where it is."""
         if not self.known.resources or self.known.policies is None:
             return
         left_out = {one.name: one for one in self.known.left_out}
@@ -204,7 +210,9 @@ class Controller:
         now = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         for name, resource in sorted(self.known.resources.items()):
             left = left_out.get(name)
-            wanted = statuses.status(resource, in_force.get(name), left, discovery, now, strict=self.release.strict)
+            wanted = statuses.status(
+                resource, statuses.About(in_force.get(name), left, unsent), discovery, now, strict=self.release.strict
+            )
             if not statuses.differs(resource, wanted):
                 continue
             try:

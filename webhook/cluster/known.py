@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from webhook.cluster.api import Object
-from webhook.cluster.informer import Changed, Listed, News, Removed
+from webhook.cluster.informer import Changed, Listed, Lost, News, Removed
 from webhook.cluster.mirror import differ
 from webhook.cluster.mirrored import KnownLabels, Mirrored, load_files, load_mirrored, united
 from webhook.cluster.resource import name_of
@@ -25,6 +25,7 @@ class KnownPolicies:
         self.left_out: tuple[LeftOut, ...] = ()
         self.faults: tuple[str, ...] = ()
         self.resources: dict[str, Object] = {}
+        self.lost = ""  # why those of the cluster cannot be followed; empty while they are
         self._files, self._version, self._strict = files, version, strict
         self._mirrored = Mirrored(folder)
         self._settling = Settling(Together(files, folder, strict))
@@ -36,6 +37,7 @@ class KnownPolicies:
 
     def take(self, news: News) -> None:
         """Learn of resources; `settle` makes something of it."""
+        self.lost = news.why if isinstance(news, Lost) else ""
         match news:
             case Listed(items):
                 changed = {name_of(item): item for item in items}

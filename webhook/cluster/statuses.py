@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.api import Object
@@ -11,30 +12,30 @@ from webhook.cluster.resource import problems_of
 from webhook.cluster.settling import LeftOut
 from webhook.policy import Policy
 
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What became of a policy: what is in force under its name, why not all of it is, and why not all is sent."""
+
+    policy: Policy | None
+    left_out: LeftOut | None = None
+    unsent: str = ""  # empty where all is registered
+
+
 MAX_PROBLEMS = 20
 MAX_TEXT = 1000
 
 
-def status(
-    resource: Object, policy: Policy | None, left_out: LeftOut | None, discovery: Discovery, now: str, *, strict: bool
-) -> Object:
-    """The status that a resource should have. `policy` is what is in force under its name; `now` is RFC 3339.
-
-    Times stay as they are where nothing changed.
-    """
+def status(resource: Object, about: About, discovery: Discovery, now: str, *, strict: bool) -> Object:
+    """The status that a resource should have. `now` is RFC 3339; times stay as they are where nothing changed."""
     generation = int(resource.get("metadata", {}).get("generation", 0))
     before: Mapping[str, Any] = resource.get("status") or {}
-    about, unserved = _resources(policy, discovery)
-    is_ready = policy is not None and left_out is None
-    if is_ready:
-        reason, message = ("InForce", "") if not unserved else ("NotServed", _not_served(unserved))
-    elif left_out is not None and left_out.earlier:
-        reason, message = "EarlierVersionInForce", f"it stays in force as it last was good: {_said(left_out)}"
-    else:
-        reason, message = "NotInForce", _said(left_out) if left_out else "it has not been read yet"
+    named, unserved = _resources(about.policy, discovery)
+    in_force = about.policy is not None and about.left_out is None
+    state, reason, message = _ready(about, unserved)
     condition = {
         "type": "Ready",
-        "status": "True" if is_ready else "False",
+        "status": state,
         "reason": reason,
         "message": message[:MAX_TEXT],
         "observedGeneration": generation,
@@ -43,15 +44,28 @@ def status(
     made: Object = {
         "observedGeneration": generation,
         "conditions": [_since(condition, before.get("conditions") or ())],
-        "matchedResources": about,
-        "problems": _problems(resource, left_out, strict=strict),
+        "matchedResources": named,
+        "problems": _problems(resource, about.left_out, strict=strict),
     }
-    if is_ready:
-        loaded = before.get("lastLoadTime") if _was_ready(before, generation) else None
-        made["lastLoadTime"] = loaded or now
-    elif "lastLoadTime" in before:
-        made["lastLoadTime"] = before["lastLoadTime"]
+    loaded = before.get("lastLoadTime")
+    if in_force and not (loaded and before.get("observedGeneration") == generation and _was_in_force(before)):
+        loaded = now
+    if loaded is not None:
+        made["lastLoadTime"] = loaded
     return made
+
+
+def _ready(about: About, unserved: Sequence[str]) -> tuple[str, str, str]:
+    """Whether it is in force, a word for machines, and a sentence."""
+    if about.left_out is not None and about.left_out.earlier:
+        return "False", "EarlierVersionInForce", f"it stays in force as it last was good: {_said(about.left_out)}"
+    if about.left_out is not None or about.policy is None:
+        return "False", "NotInForce", _said(about.left_out) if about.left_out else "it has not been read yet"
+    if about.unsent:
+        return "False", "NotRegistered", about.unsent
+    if unserved:
+        return "True", "NotServed", f"in force as soon as the API server serves {', '.join(unserved)}"
+    return "True", "InForce", ""
 
 
 def differs(resource: Object, wanted: Object) -> bool:
@@ -73,10 +87,6 @@ def _texts(found: Iterable[tuple[str, str]]) -> list[str]:
     return sorted(f"{resource}.{group}" if group else resource for group, resource in found)
 
 
-def _not_served(unserved: Sequence[str]) -> str:
-    return f"in force as soon as the API server serves {', '.join(unserved)}"
-
-
 def _said(left_out: LeftOut) -> str:
     return "; ".join(left_out.problems)
 
@@ -88,10 +98,9 @@ def _since(condition: Object, before: Iterable[Mapping[str, Any]]) -> Object:
     return condition
 
 
-def _was_ready(before: Mapping[str, Any], generation: int) -> bool:
-    return before.get("observedGeneration") == generation and any(
-        (one.get("type"), one.get("status")) == ("Ready", "True") for one in before.get("conditions") or ()
-    )
+def _was_in_force(before: Mapping[str, Any]) -> bool:
+    reasons = {one.get("reason") for one in before.get("conditions") or () if one.get("type") == "Ready"}
+    return bool(reasons) and reasons.isdisjoint({"NotInForce", "EarlierVersionInForce"})
 
 
 def _problems(resource: Object, left_out: LeftOut | None, *, strict: bool) -> list[Object]:

@@ -69,6 +69,9 @@ def _read(pair: KeyPair, client_ca: Path | None) -> tuple[ssl.SSLContext, float]
             raise SettingsError(f"{file}: {error.strerror or type(error).__name__}") from None
     context = TimedContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # API servers do not resume sessions. With OpenSSL 3.5, a ticket for a client that has hung up leaves an error behind
+    # which the thread's next read, of another client, takes for its own.
+    context.num_tickets = 0
     # One HTTP/2 connection would land on one worker with every call of an API server.
     context.set_alpn_protocols(["http/1.1"])
     try:
