@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.report.made import DAY, MONDAY, OBSERVING, REVIEWS, SHIPPED, policies
+from tests.report.made import DAY, MONDAY, OBSERVING, REVIEWS, SHIPPED, policies, record
 from tests.report.test_sources import line, log
 from webhook.admission import Engine
 from webhook.cli import main
 from webhook.policy import Mode
+from webhook.report.asking import Asked
 from webhook.report.journal import Journal
+from webhook.report.plain_data import as_data
+from webhook.report.summary import summarise
 
 Ended = tuple[int, str, str]
 
@@ -144,3 +147,16 @@ def test_help_gives_examples_and_exit_codes(cli: Cli, command: str) -> None:
     _, out, _ = cli(command, "--help")
     assert f"Examples:\n    fieldwarden {command}" in out
     assert "Exit codes: 0" in out
+
+
+def test_the_documentation_has_the_policy_that_is_tested_here_and_every_key() -> None:
+    text = (SHIPPED.parent / "docs" / "reports.md").read_text()
+    assert f"```yaml\n{OBSERVING.read_text()}```" in text
+    data = as_data(summarise([record(count=2)], [], Asked(), MONDAY))
+
+    def keys(value: object) -> set[str]:
+        if isinstance(value, list):
+            return set().union(*map(keys, value))
+        return set(value) | set().union(*map(keys, value.values())) if isinstance(value, dict) else set()
+
+    assert {key for key in keys(data) - {"2026-11-16"} if f"`{key}`" not in text and f"`{key}[]`" not in text} == set()
