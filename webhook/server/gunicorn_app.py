@@ -53,6 +53,7 @@ def serve(settings: Settings, rooms: Rooms | None = None) -> int:
     complain(*(files.in_force.warnings if files and files.in_force else ()))
     try:
         _check_cluster(settings)
+        _check_journal(settings)
         certificate = CertificateKeeper(_key_pair(settings), settings.client_ca)
         with listen(settings.listen) as listener, listen(settings.ops_listen) as ops, Runtime.create() as runtime:
             log = make_logger(settings.log_level)
@@ -100,6 +101,12 @@ def _check_cluster(settings: Settings) -> None:
         find(settings.cluster.kubeconfig)
     except Unconfigured as error:
         raise SettingsError(str(error)) from None
+
+
+def _check_journal(settings: Settings) -> None:
+    """Raises SettingsError where it could never be written. What else may be wrong with the file passes, or is told."""
+    if settings.journal and not settings.journal.path.parent.is_dir():
+        raise SettingsError(f"{settings.journal.path}: there is no such folder for the journal")
 
 
 def _key_pair(settings: Settings) -> KeyPair:
