@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 TESTS ?=
 JOBS ?= 2
 
-.PHONY: help demo test test-fast check chart fmt bench clean
+.PHONY: help demo test test-fast check chart fmt bench soak clean
 
 help: ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,9 @@ fmt: $(VENV)/.developing ## Format the code
 
 bench: $(VENV)/.developing ## Print the figures: pairs, measured in one run
 	$(BIN)/python bench/run.py
+
+soak: $(VENV)/.developing ## Ten minutes of load while workers are killed; every event must be counted right
+	$(BIN)/python bench/soak.py
 
 clean: ## Remove the virtual environment and what tools left behind
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

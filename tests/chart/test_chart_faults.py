@@ -15,6 +15,7 @@ FAULTS: list[tuple[Object, str]] = [
         nested("certificates", {"source": "cert-manager", "certManager": {"issuerRef": {"kind": "Issuer"}}}),
         "issuerRef has no name: name an issuer, or leave issuerRef empty",
     ),
+    (nested("privacy.hashUsers", True), "privacy.existingSecret names none: make a Secret with a random key"),
     (nested("policies.fromCluster", False), "there would be nothing to judge by. Set policies.enabled"),
     (
         nested("policies.enabled", ["nope"]),

@@ -320,7 +320,22 @@ SURROUNDINGS = [
     ),
 ]
 
-CASES = [*GENERAL, *CERTIFICATES, *WEBHOOKS, *WEBHOOK, *CONTROLLER, *OF_BOTH, *SURROUNDINGS]
+JOURNAL = [
+    Case("journal.enabled", False, lambda made: not any("--journal" in word for word in made.args("webhook"))),
+    Case("journal.maxRecords", 70000, flag("webhook", "--journal-max-records=70000")),
+    Case("journal.keepDays", 7, flag("webhook", "--journal-keep-days=7")),
+    Case("privacy.hashUsers", True, flag("webhook", "--hash-users"), privacy={"existingSecret": "hash"}),
+    Case(
+        "privacy.existingSecret",
+        "mine",
+        lambda made: (
+            "mine" in [volume.get("secret", {}).get("secretName") for volume in made.pod("webhook")["volumes"]]
+        ),
+        privacy={"hashUsers": True},
+    ),
+]
+
+CASES = [*JOURNAL, *GENERAL, *CERTIFICATES, *WEBHOOKS, *WEBHOOK, *CONTROLLER, *OF_BOTH, *SURROUNDINGS]
 
 
 def test_every_value_has_a_case_and_only_one() -> None:
@@ -345,5 +360,5 @@ def without(helm: Helm) -> Callable[[Object], Rendering]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.path)
 def test_a_value_does_what_it_says(case: Case, helm: Helm, without: Callable[[Object], Rendering]) -> None:
     assert case.check(helm.render(case.values))
-    if case.path != "certificates.existingSecret":  # without it nothing is rendered: see the faults
+    if not case.path.endswith(".existingSecret"):  # without it nothing is rendered: see the faults
         assert not case.check(without(case.beside)), "it is so without the value too"

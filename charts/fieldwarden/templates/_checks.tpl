@@ -20,6 +20,9 @@
 {{- if not (or $v.policies.fromCluster (include "fieldwarden.files" .)) -}}
 {{- $faults = append $faults "policies.fromCluster is false and no policy comes as a file: there would be nothing to judge by. Set policies.enabled, policies.inline or policies.existingConfigMap." -}}
 {{- end -}}
+{{- if and $v.privacy.hashUsers (not $v.privacy.existingSecret) -}}
+{{- $faults = append $faults "privacy.hashUsers is true, but privacy.existingSecret names none: make a Secret with a random key of at least 16 bytes in `key`, and name it." -}}
+{{- end -}}
 {{- $shipped := include "fieldwarden.shipped" . | fromJsonArray -}}
 {{- $enabled := include "fieldwarden.enabled" . | fromJsonArray -}}
 {{- range $enabled -}}
