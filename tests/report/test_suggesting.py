@@ -111,7 +111,7 @@ def test_a_field_that_two_programs_hold_is_nobodys() -> None:
     other = flux(manager="argocd-controller", user=argo)
     assert list(suggested(flux(count=9), other)) == ["suggested-names"]
     text = propose([flux(count=9), other], Proposal())
-    assert "deployments.apps .metadata.labels.team: held by argocd-controller and kustomize-controller" in text
+    assert "deployments.apps .metadata.labels.team: held by argocd-controller, kustomize-controller" in text
 
 
 def test_programs_that_hold_a_field_of_different_objects_both_own_it_there() -> None:
@@ -192,6 +192,17 @@ def test_many_paths_are_drawn_together(paths: str, pattern: str) -> None:
     assert rule["ownership"]["fields"] == [pattern]
 
 
+def test_what_others_write_is_not_drawn_in_with_what_is_the_owners_alone() -> None:
+    many = tuple(f".spec.{part}.a{number}" for part in ("mine", "ours") for number in range(30))
+    exception, refusal = suggested(flux(count=9, paths=many), record(paths=(".spec.ours.a7",), owner=""))[
+        "suggested-deployments-apps"
+    ]["rules"]  # type: ignore[misc]
+    assert exception["ownership"]["fields"] == [".spec.ours.a7"]
+    fields = refusal["ownership"]["fields"]
+    assert (".spec.mine" in fields, ".spec.ours" in fields, ".spec" in fields) == (True, False, False)
+    assert {".spec.ours.a6", ".spec.ours.a7"} < set(fields)
+
+
 @pytest.mark.parametrize(
     "manager", ["a\n---\nkind: Evil", "x: {y}", "\u202eevil", "a\u2028b", "'\"`", "-", "# no", "a b", "é", "{{", "\x07"]
 )
@@ -201,6 +212,24 @@ def test_a_hostile_name_ends_no_comment_and_starts_no_document(manager: str) -> 
     for document in yaml.safe_load_all(text):
         assert document is None or document["kind"] == "FieldPolicy"
     assert load_text(text, "suggested.yaml", strict=True).errors == ()
+
+
+@pytest.mark.parametrize("manager", ["a,b", "m" * 200, "a[b]", "a{b}"])
+def test_a_name_that_cannot_stand_in_a_policy_costs_no_other(manager: str) -> None:
+    spec = suggested(flux(count=9), flux(manager=manager, count=9, name="db"))["suggested-names"]
+    bound = spec["rules"][0]["writers"]["bind"]  # type: ignore[index]
+    assert [one["manager"] for one in bound] == ["kustomize-controller"]
+
+
+@pytest.mark.parametrize("resource", ["Deployments", "a b.apps", "x.y!", "", "*"])
+def test_what_is_no_resource_proves_nothing(resource: str) -> None:
+    assert suggested(flux(count=9, resource=resource)) == {}
+
+
+def test_two_policies_never_have_one_name() -> None:
+    resources = {"names": ".spec.n", "a.b.c": ".spec.dots", "a-b-c": ".spec.dashes"}
+    specs = suggested(*(flux(count=9, resource=resource, paths=(path,)) for resource, path in resources.items()))
+    assert sorted(specs) == ["suggested-a-b-c", "suggested-a-b-c-2", "suggested-names", "suggested-names-2"]
 
 
 def test_nothing_recorded_proposes_nothing() -> None:

@@ -6,11 +6,12 @@ Folded records that no longer tell users, names or resources apart prove nothing
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from webhook.fields import FieldPath, FieldsError, Pattern
+from webhook.fields import FieldPath, FieldsError
+from webhook.policy import texts
 from webhook.report.asking import MORE, is_cut
 from webhook.report.flapping import claimant
 from webhook.report.folding import ANY
@@ -32,7 +33,7 @@ class Place(NamedTuple):
 
 
 def place_of(resource: str) -> Place | None:
-    """None where a folded record no longer tells.
+    """None where a folded record no longer tells, and for what is none.
 
     >>> place_of("deployments.apps/scale"), place_of("services/status"), place_of("deployments/scale.apps")
     (Place(group='apps', resource='deployments'), Place(group='', resource='services'), Place(group='apps', resource='deployments'))
@@ -40,8 +41,9 @@ def place_of(resource: str) -> Place | None:
     if resource in (ANY, ""):
         return None
     main, _, subresource = resource.partition("/")
-    name, dot, group = main.partition(".")
-    return Place(group if dot else subresource.partition(".")[2], name)
+    name, dot, rest = main.partition(".")
+    group = rest if dot else subresource.partition(".")[2]
+    return Place(group, name) if _stands(texts.group_name, group) and _stands(texts.resource_name, name) else None
 
 
 def subject_of(user: str) -> dict[str, str] | None:
@@ -49,9 +51,9 @@ def subject_of(user: str) -> dict[str, str] | None:
     if not user or "*" in user or "?" in user or user.endswith(MORE) or _HASHED.fullmatch(user):
         return None
     namespace, _, name = user.removeprefix(_ACCOUNT).partition(":")
-    if user.startswith(_ACCOUNT) and namespace and name:
+    if user.startswith(_ACCOUNT) and _stands(texts.service_account_glob, f"{namespace}/{name}"):
         return {"serviceAccount": f"{namespace}/{name}"}
-    return {"user": user}
+    return {"user": user} if _stands(texts.user_glob, user) else None
 
 
 def is_machine(user: str) -> bool:
@@ -89,7 +91,17 @@ class Name:
 
 def can_be_named(manager: str) -> bool:
     """Whether a policy can mean this manager and no other."""
-    return bool(manager) and not re.search(r"[*?]", manager) and not manager.endswith(MORE)
+    if not manager or re.search(r"[*?]", manager) or manager.endswith(MORE):
+        return False
+    return _stands(texts.manager_glob, manager)
+
+
+def _stands(check: Callable[[str], str], text: str) -> bool:
+    """Whether a text can stand in a policy."""
+    try:
+        return bool(check(text)) or not text
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +114,6 @@ class Written:
     more: bool  # and others, which the record does not hold
     owner: str  # a manager; "" for none
     owner_operation: str
-
-    def touches(self, pattern: Pattern) -> bool:
-        return self.more or any(pattern.touches(path) for path in self.paths)
 
 
 @dataclass(slots=True)

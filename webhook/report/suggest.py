@@ -9,6 +9,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import yaml
@@ -68,7 +69,7 @@ def propose(records: Sequence[Record], how: Proposal) -> str:
     refused: list[Refused] = []
     for document in documents:
         text = document.text()
-        if problems := _problems("".join([*texts, text])):
+        if problems := _problems(text):
             left_out.append(f"{document.name}: a name in it cannot stand in a policy ({', '.join(problems)})")
             continue
         texts.append(text)
@@ -85,7 +86,12 @@ def _documents(evidence: Evidence, how: Proposal) -> tuple[list[_Document], list
         rules = [{"name": "bound", "writers": {"bind": bound.bind}}]
         match = {"resources": _resources(bound.places)}
         documents.append(_Document("suggested-names", description, match, rules, bound.told, bound.refused))
-    documents += _of_fields(one for one in every if one.rules)
+    for document in _of_fields(one for one in every if one.rules):
+        taken = {one.name for one in documents}
+        if document.name in taken:
+            numbered = (f"{document.name}-{number}" for number in count(2))
+            document.name = next(name for name in numbered if name not in taken)
+        documents.append(document)
     return documents, bound.left_out + [line for one in every for line in one.left_out]
 
 

@@ -12,13 +12,11 @@ from typing import Any
 
 from webhook.fields import FieldPath, Pattern
 from webhook.report.evidence import Evidence, Name, Place, Written, is_machine, often, subject_of, subjects
+from webhook.report.suggest_patterns import Steps, Touched, drawn_together, pattern_of
 
 MAX_USERS = 10  # of an owner, or of an exception: more are not known by their names, but by a group
 MAX_NAMESPACES = 20
-MAX_PATTERNS = 20
 MIN_EVENTS = 3  # of an owner that is no machine: what was done once or twice is no habit
-_MAPS = (("f:metadata", "f:labels"), ("f:metadata", "f:annotations"))
-_DATA = ("f:data", "f:binaryData")
 _OF_OWNERS = ("change", "share", "ghost")  # events about a path that their owner's claim holds
 _PEOPLE = ("kubectl", "before-first-apply", "ancient-changes")
 
@@ -136,43 +134,53 @@ def _namespaces(owners: Iterable[Owner]) -> list[str] | None:
 
 def _suggest(owner: Owner, owners: list[Owner], here: list[Written], made: Rules, *, deny_seen: bool) -> None:
     """Adds the rules of one owner: exceptions before the refusal."""
-    others = [one for one in here if not owner.is_by(one)]
+    others = Touched(one for one in here if not owner.is_by(one))
     found = _Fields()
-    for text in _patterns(owner, others):
+    for text, steps in sorted({pattern_of(path): path for path in owner.held}.items()):
         pattern = Pattern.parse(text)
-        rivals = [rival for rival in owners if rival is not owner and _meet(owner, rival, pattern)]
+        rivals = _rivals(owner, owners, pattern)
         if rivals and not (deny_seen and all(owners.index(owner) < owners.index(rival) for rival in rivals)):
-            names = " and ".join(sorted({owner.name.manager, *(rival.name.manager for rival in rivals)}))
+            names = ", ".join(sorted({owner.name.manager, *(rival.name.manager for rival in rivals)}))
             made.leave_out(f"{made.place} {text}: held by {names}")
             continue
-        against = [one for one in others if one.touches(pattern)]
+        against = others.by(pattern)
         if deny_seen:
             apart = [one for one in owners if one is not owner and one not in rivals]  # they hold it elsewhere
-            lost = [one for one in against if not any(other.is_by(one) for other in apart)]
-            against = [one for one in against if one not in lost]
-            found.lost += [one for one in lost if one not in found.lost]
-        if not found.add(text, against, owner, owners):
+            lost = {id(one): one for one in against if not any(other.is_by(one) for other in apart)}
+            against = [one for one in against if id(one) not in lost]
+            found.lost |= lost
+        if not found.add(text, steps, against, owner, owners):
             why = "too many others write it, or others whom no policy can name"
             made.leave_out(f"{made.place} {text}: {why if owner.applies else 'others write it too'}")
     if found.free or found.disputed:
-        made.rules += _rules(owner, found, made)
-        made.refused += _refused(found.lost, str(made.place))
+        free = drawn_together(found.free, lambda wide: _is_alone(owner, owners, others, wide))
+        made.rules += _rules(owner, found, free, made)
+        made.refused += _refused(found.lost.values(), str(made.place))
         made.told.append(_why(owner, found))
+
+
+def _rivals(owner: Owner, owners: Iterable[Owner], pattern: Pattern) -> list[Owner]:
+    return [rival for rival in owners if rival is not owner and _meet(owner, rival, pattern)]
+
+
+def _is_alone(owner: Owner, owners: Iterable[Owner], others: Touched, wide: Pattern) -> bool:
+    """Whether an owner may have more than was seen of it: what it claims, where nobody else was seen at all."""
+    return owner.applies and not others.by(wide) and not _rivals(owner, owners, wide)
 
 
 @dataclass(slots=True)
 class _Fields:
     """The patterns of one owner, and who else writes some of them."""
 
-    free: list[str] = field(default_factory=list)
+    free: list[Steps] = field(default_factory=list)
     disputed: list[str] = field(default_factory=list)
     excepted: set[str] = field(default_factory=set)
-    lost: list[Written] = field(default_factory=list)
+    lost: dict[int, Written] = field(default_factory=dict)
 
-    def add(self, text: str, against: list[Written], owner: Owner, owners: Iterable[Owner]) -> bool:
+    def add(self, text: str, steps: Steps, against: list[Written], owner: Owner, owners: Iterable[Owner]) -> bool:
         """Whether a refusal, and exceptions for all who are against it, can be put into words."""
         if not against:
-            self.free.append(text)
+            self.free.append(steps)
             return True
         users = self.excepted | _users(against, owner, owners)
         if len(users) > MAX_USERS or not all(map(subject_of, users)) or not owner.applies:
@@ -205,47 +213,14 @@ def _meet(owner: Owner, rival: Owner, pattern: Pattern) -> bool:
     return bool(mine & theirs)
 
 
-def _patterns(owner: Owner, others: list[Written]) -> list[str]:
-    """Patterns of all paths that an owner holds: whole maps where nobody else touches them, else each path."""
-    found: set[tuple[str, ...]] = set()
-    for path in owner.held:
-        whole = path[:2] if path[:2] in _MAPS else path[:1] if path[0] in _DATA else ()
-        wide = Pattern.parse(_text(whole)) if whole and owner.applies else None
-        found.add(whole if wide and not any(one.touches(wide) for one in others) else tuple(path))
-    texts = {_text(steps) for steps in found}
-    while len(texts) > MAX_PATTERNS and (wider := _wider(found)):
-        found = wider
-        texts = {_text(steps) for steps in found}
-    return sorted(text for text in texts if not any(_covers(other, text) for other in texts))
-
-
-def _wider(found: set[tuple[str, ...]]) -> set[tuple[str, ...]] | None:
-    """One level less of the deepest; None where nothing can be left out. All of `.metadata` is nobody's."""
-    deepest = max((len(steps) for steps in found if len(steps) > 1 + (steps[0] == "f:metadata")), default=0)
-    if not deepest:
-        return None
-    return {
-        steps[:-1] if len(steps) == deepest and deepest > 1 + (steps[0] == "f:metadata") else steps for steps in found
-    }
-
-
-def _covers(wide: str, text: str) -> bool:
-    return wide != text and text.startswith(wide) and text[len(wide)] in ".["
-
-
-def _text(steps: Iterable[str]) -> str:
-    """The pattern of a path: any item of each list."""
-    return "".join("[*]" if step[:2] in ("k:", "v:", "i:") else str(FieldPath((step,))) for step in steps)
-
-
-def _rules(owner: Owner, found: _Fields, made: Rules) -> list[dict[str, Any]]:
+def _rules(owner: Owner, found: _Fields, free: list[str], made: Rules) -> list[dict[str, Any]]:
     name = _rule_name(owner.name.manager, made)
     base = {"owners": [owner.matcher()]} | ({} if owner.applies else {"guard": "Matching"})
     rules: list[dict[str, Any]] = []
     if found.disputed:
         exception = {"subjects": subjects(found.excepted)}
         rules.append({"name": f"{name}-seen", "for": exception, "ownership": {"fields": found.disputed, **base}})
-    fields = sorted(found.free + found.disputed)
+    fields = sorted(free + found.disputed)
     return [*rules, {"name": name, "ownership": {"fields": fields, **base, "onChange": "Deny"}}]
 
 
