@@ -8,6 +8,13 @@ from hypothesis import strategies as st
 
 from webhook.admission import Result
 from webhook.policy.compiled import Action, Mode
+from webhook.server.inbox import WAIT, Sender
+
+
+def send(sender: Sender, message: bytes, wait: float = WAIT) -> bool:
+    """As an answer does it."""
+    return sender.wait(sender.put(message), wait)
+
 
 START = dt.datetime(2026, 11, 20, 22, 0, tzinfo=dt.UTC)
 

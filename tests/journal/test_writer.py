@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.journal.strategies import START, result
+from tests.journal.strategies import START, result, send
 from webhook.report.journal import Journal, JournalReader, Limits
 from webhook.report.sightings import pack
 from webhook.report.ticks import ticks
@@ -89,7 +89,7 @@ def test_what_was_answered_is_in_the_journal_before(file: Path) -> None:
     inbox = Inbox(1, 1)
     with writing(inbox, file):
         sender = Sender(inbox, 0)
-        assert sender.send(line(0), wait=10)
+        assert send(sender, line(0), wait=10)
         assert counts(file) == {"web-0": 1}
 
 
@@ -103,7 +103,7 @@ def test_writers_that_are_killed_at_any_moment_write_each_event_once(file: Path)
         end = time.monotonic() + 0.02 + life * 0.004
         while time.monotonic() < end:
             number = sum(sent.values()) % 5
-            senders[number % 2].send(line(number))
+            send(senders[number % 2], line(number))
             sent[f"web-{number}"] += 1
         kill(writer)
     with writing(inbox, file):
@@ -123,7 +123,7 @@ def test_workers_that_are_killed_at_any_moment_lose_nothing_that_was_answered(fi
             def work(ring: int = life % 2, life: int = life, into: int = into) -> None:
                 sender = Sender(inbox, ring)
                 while True:
-                    sender.send(line(life))
+                    send(sender, line(life))
                     os.write(into, b".")
 
             worker = fork(work)
@@ -143,13 +143,13 @@ def test_while_another_process_holds_the_journal_answers_go_and_are_written_late
     log = Log()
     with writing(inbox, file, log):
         sender = Sender(inbox, 0)
-        assert sender.send(line(0), wait=10)
+        assert send(sender, line(0), wait=10)
         with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             times = []
             for number in range(200):
                 begin = time.perf_counter()
-                sender.send(line(number))
+                send(sender, line(number))
                 times.append(time.perf_counter() - begin)
             eventually(lambda: inbox.board.failing)
             assert inbox.board.text == "the journal cannot be written: another process holds it"
@@ -176,7 +176,7 @@ def test_a_disk_that_takes_its_time_holds_no_answer_up(file: Path, monkeypatch: 
         times = []
         for number in range(300):
             begin = time.perf_counter()
-            sender.send(line(number))
+            send(sender, line(number))
             times.append(time.perf_counter() - begin)
         assert slow.wait(10)
         assert inbox.waiting == 300
@@ -202,7 +202,7 @@ def test_only_what_finds_no_room_is_lost_and_it_is_counted(file: Path, monkeypat
     with writing(inbox, file):
         sender = Sender(inbox, 0)
         for number in range(200):
-            sender.send(line(number))
+            send(sender, line(number))
         eventually(lambda: inbox.board.text == "the journal cannot be written: the disk is full")
         lost = inbox.lost
         full = False
@@ -227,7 +227,7 @@ def test_a_commit_that_was_said_to_have_failed_is_not_written_twice(
     monkeypatch.setattr(Journal, "note", lie)
     inbox = Inbox(1, 1)
     with writing(inbox, file):
-        Sender(inbox, 0).send(line(0))
+        send(Sender(inbox, 0), line(0))
         eventually(lambda: not inbox.waiting)
     assert counts(file) == {"web-0": 1}
 
@@ -256,7 +256,7 @@ def test_a_journal_that_turns_out_to_be_damaged_is_put_aside(file: Path, monkeyp
     monkeypatch.setattr(Journal, "note", notice)
     inbox = Inbox(1, 1)
     with writing(inbox, file):
-        Sender(inbox, 0).send(line(1))
+        send(Sender(inbox, 0), line(1))
         eventually(lambda: "a new journal has begun" in inbox.board.text)
         eventually(lambda: not inbox.waiting)
     assert counts(file) == {"web-1": 1}
@@ -267,11 +267,11 @@ def test_a_journal_that_is_overwritten_is_left_and_another_begun(file: Path) -> 
     inbox = Inbox(1, 1)
     with writing(inbox, file):
         sender = Sender(inbox, 0)
-        assert sender.send(line(0), wait=10)
+        assert send(sender, line(0), wait=10)
         with file.open("r+b") as damaged:
             damaged.write(b"\xee" * 4096)
         eventually(lambda: "journal.db is not a journal and is left alone" in inbox.board.text)
-        sender.send(line(1), wait=10)
+        send(sender, line(1), wait=10)
     assert counts(file.with_name("journal.db.schema1")) == {"web-1": 1}
 
 
@@ -279,11 +279,11 @@ def test_a_journal_that_is_taken_away_begins_anew(file: Path) -> None:
     inbox = Inbox(1, 1)
     with writing(inbox, file):
         sender = Sender(inbox, 0)
-        assert sender.send(line(0), wait=10)
+        assert send(sender, line(0), wait=10)
         for path in file.parent.glob("journal.db*"):
             path.unlink()
         eventually(file.exists)
-        sender.send(line(1), wait=10)
+        send(sender, line(1), wait=10)
     assert counts(file) == {"web-1": 1}
 
 
@@ -291,7 +291,7 @@ def test_a_folder_that_is_not_there_yet_is_tried_again(tmp_path: Path) -> None:
     path = tmp_path / "later" / "journal.db"
     inbox = Inbox(1, 1)
     with writing(inbox, path):
-        Sender(inbox, 0).send(line(0))
+        send(Sender(inbox, 0), line(0))
         eventually(lambda: inbox.board.text == "the journal cannot be written: No such file or directory")
         path.parent.mkdir()
         eventually(lambda: not inbox.waiting)
@@ -303,7 +303,7 @@ def test_the_end_does_not_wait_for_a_disk_for_ever(file: Path, monkeypatch: pyte
     inbox = Inbox(1, 1)
     log = Log()
     writer = Writer(inbox, JournalAt(file.parent / "none" / "journal.db", Limits()), lambda: False, log)
-    Sender(inbox, 0).send(line(0))
+    send(Sender(inbox, 0), line(0))
     begin = time.monotonic()
     writer.run()
     assert time.monotonic() - begin < 5

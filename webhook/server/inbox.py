@@ -18,6 +18,7 @@ import threading
 import time
 import zlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 RING = 4 << 20
 """Bytes of a worker's ring: some ten thousand events while the journal cannot be written."""
@@ -203,6 +204,13 @@ class Inbox:
                     self.bells[taken.ring][bell].ring()
 
 
+class Sent(NamedTuple):
+    """A message on its way: where it ends in the ring, if it found room, and the bell that tells when it is written."""
+
+    end: int | None
+    bell: int
+
+
 class Sender:
     """One worker's end: puts messages into its ring, and waits a little for them to be written."""
 
@@ -212,17 +220,21 @@ class Sender:
         self._lock = threading.Lock()
         self._late = 0
 
-    def send(self, message: bytes, events: int = 1, wait: float = WAIT) -> bool:
-        """Whether it is written by the time this returns, which is soon either way."""
+    def put(self, message: bytes, events: int = 1) -> Sent:
+        """From here on it is kept, and the journal's process is about to write it."""
         bell = self._take_bell()
+        with self._lock:
+            end = self._ring.put(message, bell, events)
+        self._door.ring()
+        return Sent(end, bell)
+
+    def wait(self, sent: Sent, seconds: float = WAIT) -> bool:
+        """Whether it is written by the time this returns, which is soon either way. To be called once for each."""
         try:
-            with self._lock:
-                end = self._ring.put(message, bell, events)
-            self._door.ring()
-            return end is not None and self._wait(end, bell, wait)
+            return sent.end is not None and self._wait(sent.end, sent.bell, seconds)
         finally:
-            if bell < len(self._bells):
-                self._free.append(bell)
+            if sent.bell < len(self._bells):
+                self._free.append(sent.bell)
 
     def lose(self, events: int) -> None:
         """They could not even be put down."""

@@ -12,6 +12,7 @@ from flask import Blueprint, Response, request
 
 from webhook.admission import BadCall, DoubtfulPatch
 from webhook.server.calls import Deadline, Refusal, check_content, read_body, timeout_of
+from webhook.server.inbox import Sent
 from webhook.server.logs import MAX_TEXT, results
 from webhook.server.state import AnswerLike, Call, ServerState
 
@@ -33,6 +34,7 @@ class Outcome:
     decision: str = "error"
     reason: str | None = None
     answer: AnswerLike | None = None
+    recorded: Sent | None = None  # on its way into the journal
 
 
 def routes(state: ServerState) -> Blueprint:
@@ -61,7 +63,7 @@ def judge(state: ServerState, phase: Call, environ: dict[str, Any], judged: Judg
         outcome.answer = answer = _decide(state, environ, judged)
         outcome.decision = "allowed" if answer.decision.allowed else "denied"
         if state.recorder and answer.decision.results:
-            state.recorder.record(answer.decision.results)
+            outcome.recorded = state.recorder.record(answer.decision.results)
         response = Response(answer.response, 200, content_type="application/json")
     except (Refusal, BadCall) as bad:
         outcome.status, outcome.reason = bad.status, bad.reason
@@ -74,7 +76,12 @@ def judge(state: ServerState, phase: Call, environ: dict[str, Any], judged: Judg
         outcome.status, outcome.reason = 500, "internal-error"
         state.log.error("internal error", phase=phase, exc_info=unknown)
         response = error(500, "internal-error", "the review could not be judged; the log says where")
-    _account(state, phase, outcome, time.monotonic() - started)
+    try:
+        _log(state, phase, outcome, time.monotonic() - started)
+    finally:
+        if state.recorder and outcome.recorded:
+            state.recorder.wait(outcome.recorded)
+    state.metrics.answered(phase, outcome.decision, time.monotonic() - started)
     return response
 
 
@@ -105,8 +112,7 @@ def _in_turn(state: ServerState, body: bytes, deadline: Deadline, judged: Judge)
 def _nothing() -> None: ...
 
 
-def _account(state: ServerState, phase: Call, outcome: Outcome, seconds: float) -> None:
-    state.metrics.answered(phase, outcome.decision, seconds)
+def _log(state: ServerState, phase: Call, outcome: Outcome, seconds: float) -> None:
     line: dict[str, Any] = {"phase": phase, "decision": outcome.decision, "duration_ms": round(seconds * 1000, 3)}
     if outcome.reason is not None:
         state.metrics.bad_call(outcome.reason)
