@@ -130,3 +130,9 @@ def test_more_threads_than_bells_wait_too() -> None:
     sender._free.clear()
     threading.Timer(0.05, lambda: inbox.done(inbox.take(10))).start()
     assert send(sender, b"x", wait=5)
+
+
+def test_a_worker_without_a_ring_loses_what_it_finds_and_it_is_counted() -> None:
+    inbox = Inbox(1, 1)
+    assert not send(Sender(inbox, inbox.none), b"message")
+    assert (inbox.lost, inbox.waiting, inbox.take(10)) == (1, 0, ())

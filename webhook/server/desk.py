@@ -26,7 +26,7 @@ class Desk:
         self._journal, self._log = settings.journal, log
         self.inbox: Inbox | None = None
         self._free: list[int] = []
-        self._given = -1
+        self._given = 0
         if self._journal is not None:
             rings = settings.workers + SPARE
             self.inbox = Inbox(rings, max(1, min(settings.threads, MAX_BELLS // rings)))
@@ -34,16 +34,17 @@ class Desk:
 
     def hire(self, worker: Any) -> None:
         """Before the fork of a worker: it takes a ring with it."""
-        worker.journal_ring = self._given = self._free.pop(0) if self._free else -1
+        if self.inbox:
+            worker.journal_ring = self._given = self._free.pop(0) if self._free else self.inbox.none
 
     def dismiss(self, worker: Any) -> None:
         """After its end: what it left in its ring is still there, and the next worker goes on behind it."""
-        if getattr(worker, "journal_ring", -1) >= 0:
+        if self.inbox and worker.journal_ring != self.inbox.none:
             self._free.append(worker.journal_ring)
 
     def sender(self) -> Sender | None:
         """In a worker, once."""
-        return Sender(self.inbox, self._given) if self.inbox and self._given >= 0 else None
+        return Sender(self.inbox, self._given) if self.inbox else None
 
     def write(self, alive: Callable[[], bool]) -> None:
         """In a process of its own."""

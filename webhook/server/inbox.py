@@ -172,13 +172,18 @@ class Ring:
 
 
 class Inbox:
-    """All rings and bells, and what the journal's process says of itself. Made before any fork."""
+    """All rings and bells, and what the journal's process says of itself. Made before any fork.
+
+    Beside the rings there is one that holds nothing, for workers for which there is none: what they find is lost, and
+    counted.
+    """
 
     def __init__(self, rings: int, bells: int, size: int = RING) -> None:
         self.id = secrets.token_hex(8)
-        self.rings = tuple(Ring(number, size) for number in range(rings))
+        self.none = rings
+        self.rings = (*(Ring(number, size) for number in range(rings)), Ring(rings, _MESSAGE.size // 2))
         self.door = Bell()
-        self.bells = tuple(tuple(Bell() for _ in range(bells)) for _ in range(rings))
+        self.bells = (*(tuple(Bell() for _ in range(bells)) for _ in range(rings)), ())
         self.board = Board()
 
     @property
