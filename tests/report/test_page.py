@@ -21,7 +21,7 @@ from webhook.report.summary import summarise
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator, Page
 
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+PHONE, DESK, PAPER = ({"width": width, "height": 900} for width in (390, 1280, 720))
 HOSTILE = (
     "</script><script>document.title='gone'</script>",
     '"><img src=x onerror="document.title=\'gone\'">',
@@ -184,6 +184,8 @@ def test_on_paper_all_is_there_and_nothing_to_press(shown: Any) -> None:
     assert not opened.get_by_text(".spec.p8").first.is_visible()
     opened.evaluate("dispatchEvent(new Event('beforeprint'))")
     opened.emulate_media(media="print")
+    opened.set_viewport_size(PAPER)
+    assert opened.evaluate("document.documentElement.scrollWidth") == PAPER["width"]
     assert opened.get_by_text(".spec.p8").first.is_visible()
     assert not opened.locator("#filter").is_visible()
     assert len(opened.pdf()) > 10_000
