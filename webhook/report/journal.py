@@ -190,7 +190,7 @@ class Journal(JournalReader):
             found = connection.execute(
                 "SELECT id, source, upto, line FROM fresh ORDER BY id LIMIT ?", (most,)
             ).fetchall()
-            connection.executemany("DELETE FROM fresh WHERE id = ?", [(at,) for at, *_ in found])
+            connection.execute("DELETE FROM fresh WHERE id <= ?", (found[-1][0] if found else 0,))
             folded = fold_lines(line for *_, line in found)
             revision = next_revision(connection) if folded else 0
             added = sum(put(connection, key, record, revision) for key, record in folded.items())

@@ -33,23 +33,23 @@ _TO_THE_END = 0xFFFFFFFF  # instead of a length: the rest of the ring is left fr
 
 
 class Bell:
-    """Wakes one waiter in another process. Made before any fork."""
+    """Wakes one waiter in another process. Made before any fork; one may wait at a time."""
 
-    __slots__ = ("_in", "_out")
+    __slots__ = ("_in", "_out", "_poll")
 
     def __init__(self) -> None:
         self._out, self._in = os.pipe()
         os.set_blocking(self._in, False)
         os.set_blocking(self._out, False)
+        self._poll = select.poll()
+        self._poll.register(self._out, select.POLLIN)
 
     def ring(self) -> None:
         with contextlib.suppress(BlockingIOError):  # so many unheard rings are as good as one more
             os.write(self._in, b"\0")
 
     def wait(self, seconds: float) -> None:
-        poll = select.poll()
-        poll.register(self._out, select.POLLIN)
-        if poll.poll(max(0.0, seconds) * 1000):
+        if self._poll.poll(max(0.0, seconds) * 1000):
             with contextlib.suppress(BlockingIOError):
                 os.read(self._out, 4096)
 
@@ -104,7 +104,9 @@ class Ring:
 
     def take(self, most: int) -> Taken | None:
         """What is there, at most so many; it stays there until `done`. None where nothing is."""
-        tail, head = self._read(_TAIL), self._read(_HEAD)
+        tail, head = self._numbers[_TAIL], self._numbers[_HEAD]
+        if tail == head:
+            return None
         place = tail
         messages: list[tuple[int, bytes]] = []
         bells: set[int] = set()

@@ -51,23 +51,20 @@ class Writer:
 
     def run(self) -> None:
         """Until the server ends and all is written, or cannot be."""
-        end = float("inf")
-        while True:
+        while not self._inbox.board.closing and self._alive():
             self._inbox.board.moved()
             now = time.monotonic()
-            if end == float("inf") and (self._inbox.board.closing or not self._alive()):
-                end, self._due = now + LAST_WORDS, 0.0
-            written = now >= self._due and self.step()
-            if end < float("inf") and (not self._inbox.waiting or time.monotonic() >= end):
-                return
-            if not written:
-                self._inbox.door.wait(IDLE if now >= self._due else min(IDLE, self._due - now))
-                if now < self._due:  # rung in vain: who rings does not know that it must wait
-                    time.sleep(max(0.0, min(FIRST_PAUSE, self._due - time.monotonic())))
+            if now < self._due:  # who rings does not know that it must wait
+                time.sleep(min(FIRST_PAUSE, self._due - now))
+            elif not self.step() and not self._failure:
+                self._inbox.door.wait(IDLE)
+        end, self._due = time.monotonic() + LAST_WORDS, 0.0
+        while self._inbox.waiting and time.monotonic() < end:
+            self.step()
+            time.sleep(max(0.0, min(FIRST_PAUSE, self._due - time.monotonic())))
 
     def step(self) -> bool:
-        """Write what there is; whether there is more to do at once."""
-        taken: tuple[Taken, ...] = ()
+        """Write what there is; whether there is more to do at once. Whoever puts more down meanwhile has rung."""
         try:
             journal = self._opened()
             if self._unsure:
@@ -80,8 +77,9 @@ class Writer:
         except (sqlite3.Error, OSError) as error:
             self._failed(error)
             return False
-        self._well()
-        return bool(taken) or more
+        if self._failure:
+            self._well()
+        return more or any(len(each.messages) == MOST for each in taken)
 
     def _lines(self, taken: tuple[Taken, ...]) -> Iterator[Line]:
         for each in taken:
@@ -137,10 +135,9 @@ class Writer:
 
     def _well(self) -> None:
         self._pause = self._due = 0.0
-        if self._failure:
-            self._failure = ""
-            self._log.info("the journal is written again")
-            self._say()
+        self._failure = ""
+        self._log.info("the journal is written again")
+        self._say()
 
     def _notice(self, journal: Journal) -> None:
         for notice in journal.notices:
