@@ -67,6 +67,7 @@ def test_a_status_is_read_as_it_was_written_while_its_worker_lives() -> None:
 
 class Result:
     kind, policy, rule, mode, action, outcome = "change", "p", "r", "Audit", None, "recorded"
+    operation, owner = "Update", "kustomize-controller (Apply)"
     paths = tuple(f".spec.a{number}" + "x" * 1000 for number in range(MAX_PATHS + 3))
     ownership = tuple(Ownership(path, (path,) * (MAX_PATHS + 3), (path,)) for path in paths)
 

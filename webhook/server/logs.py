@@ -86,6 +86,8 @@ def results(found: Iterable[ResultLike]) -> list[dict[str, Any]]:
             "mode": str(result.mode),
             "action": str(result.action) if result.action is not None else None,
             "outcome": result.outcome,
+            **({"operation": result.operation} if result.operation else {}),  # the claim's: Apply, Update
+            **({"owner": result.owner} if result.owner else {}),
             "paths": [str(path)[:MAX_TEXT] for path in result.paths[:MAX_PATHS]],
             **({"ownership": list(map(_ownership, result.ownership[:MAX_OWNED]))} if result.ownership else {}),
             **({"more_paths": len(result.paths) - MAX_PATHS} if len(result.paths) > MAX_PATHS else {}),
