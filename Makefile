@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 TESTS ?=
 JOBS ?= 2
 
-.PHONY: help demo test test-fast check chart fmt bench soak clean
+.PHONY: help demo test test-fast e2e check chart fmt bench soak clean
 
 help: ## Show what can be made
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "fieldwarden needs Python 3.11 or newer; none was found on PATH" >&2; exit 1; }
@@ -32,6 +32,9 @@ test: $(VENV)/.developing ## Run every test that needs no cluster of yours (buil
 
 test-fast: $(VENV)/.developing ## Run the tests that need no kube-apiserver
 	$(BIN)/python -m pytest -n $(JOBS) -m "not server" $(TESTS)
+
+e2e: $(VENV)/.developing ## Run the chart and the stories on the cluster that KUBECONFIG names, with FIELDWARDEN_IMAGE
+	.ci/e2e
 
 check: $(VENV)/.developing ## Lint, format, types, import contract, shipped policies
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Mapping
@@ -18,6 +19,7 @@ CHART = Path(__file__).parents[2] / "charts" / "fieldwarden"
 POLICIES = "/apis/fieldwarden.dev/v1alpha1/fieldpolicies"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/fieldpolicies.fieldwarden.dev"
 _WAIT = "3m"
+_touches = itertools.count(1)
 
 
 def image() -> Object:
@@ -30,43 +32,84 @@ def image() -> Object:
     return {"repository": repository, "tag": tag}
 
 
-@dataclass(frozen=True)
+@dataclass
 class Release:
-    """One release. Values are those that differ from the chart's."""
+    """One release. `values` are those that differ from the chart's; None while it is not installed."""
 
     cluster: Cluster
     name: str = "fieldwarden"
     namespace: str = "fieldwarden"
+    values: Mapping[str, Any] | None = None
 
     def install(self, values: Mapping[str, Any], chart: Path = CHART) -> Completed:
-        """As the docs say, with `--wait`."""
-        return self._helm("install", self.name, str(chart), "--create-namespace", "--wait", values=values)
+        """As the docs say, where pods are restricted."""
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        self.cluster.put(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace, "labels": labels}}
+        )
+        said = self._helm("install", self.name, str(chart), "--create-namespace", "--wait", values=values)
+        self.values = values
+        return said
 
     def upgrade(self, values: Mapping[str, Any], chart: Path = CHART) -> Completed:
         """To the values given and no others."""
-        return self._helm("upgrade", self.name, str(chart), "--reset-values", "--wait", values=values)
+        said = self._helm("upgrade", self.name, str(chart), "--reset-values", "--wait", values=values)
+        self.values = values
+        return said
+
+    def having(self, **values: Any) -> None:
+        """Installed with these values and no others, by whatever it takes."""
+        if self.values is None:
+            self.install(values)
+        elif self.values != values:
+            self.upgrade(values)
 
     def test(self) -> Completed:
         return self._helm("test", self.name, "--logs")
 
     def uninstall(self) -> None:
         self._helm("uninstall", self.name, "--wait", "--ignore-not-found")
+        self.values = None
 
     def purge(self) -> None:
-        """Also of what is kept on purpose."""
+        """Also of what is kept on purpose, and its namespace; its pods need not end in peace."""
         self.uninstall()
-        self.cluster.remove(DEFINITION)
-        self.cluster.remove(f"/api/v1/namespaces/{self.namespace}")
-        self.cluster.wait_until(lambda: not self.cluster.get(DEFINITION))
-        self.cluster.wait_until(lambda: not self.cluster.get(f"/api/v1/namespaces/{self.namespace}"))
+        at_once = {"gracePeriodSeconds": 0}
+        self.cluster.request("DELETE", f"/api/v1/namespaces/{self.namespace}/pods", at_once)
+        paths = (DEFINITION, f"/api/v1/namespaces/{self.namespace}")
+        for path in paths:
+            self.cluster.remove(path)
+        self.cluster.wait_until(lambda: not any(map(self.cluster.get, paths)))
 
-    def pods(self, component: str) -> list[Object]:
-        """Those that serve or start, and not those that end."""
+    def pods(self, component: str, *, ending: bool = False) -> list[Object]:
+        """Those that serve or start; with `ending` also those that end."""
         selector = f"app.kubernetes.io/instance={self.name},app.kubernetes.io/component={component}"
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         reply = self.cluster.request("GET", path, params={"labelSelector": selector})
         assert reply.status == 200, reply.body
-        return [pod for pod in reply.body["items"] if "deletionTimestamp" not in pod["metadata"]]
+        return [pod for pod in reply.body["items"] if ending or "deletionTimestamp" not in pod["metadata"]]
+
+    def touch(self) -> None:
+        """Have kubelet look at once at what is mounted into the pods: by itself it looks once a minute or so."""
+        for component in ("webhook", "controller"):
+            for pod in self.pods(component):
+                path = f"/api/v1/namespaces/{self.namespace}/pods/{pod['metadata']['name']}"
+                touched = {"metadata": {"annotations": {"e2e.fieldwarden.dev/touched": str(next(_touches))}}}
+                reply = self.cluster.request("PATCH", path, touched, content_type="application/merge-patch+json")
+                assert reply.status in (200, 404), reply.body
+
+    def proxied(self, pod: str, port: int, scheme: str = "http") -> str:
+        """The path by which the API server passes a request on to a pod."""
+        return f"/api/v1/namespaces/{self.namespace}/pods/{scheme}:{pod}:{port}/proxy"
+
+    def workers(self) -> list[Object]:
+        """What each worker of each webhook pod says of itself, with the pod's name."""
+        said = {pod["metadata"]["name"]: pod for pod in self.pods("webhook")}
+        return [
+            {"pod": pod, **worker}
+            for pod in said
+            for worker in self.cluster.request("GET", f"{self.proxied(pod, 8080)}/readyz").body.get("workers", ())
+        ]
 
     def _helm(self, verb: str, *args: str, values: Mapping[str, Any] | None = None) -> Completed:
         argv = ["helm", verb, *args, f"--namespace={self.namespace}"]

@@ -77,20 +77,15 @@ class Served:
 
     def get(self, path: str) -> tuple[int, str]:
         """What all pods say on their plain port, the worst status first."""
-        said = [self.cluster.request("GET", f"{self._proxied('http', pod, 8080)}{path}") for pod in self.pods]
+        said = [self.cluster.request("GET", f"{self.release.proxied(pod, 8080)}{path}") for pod in self.pods]
         return max(reply.status for reply in said), "\n".join(json.dumps(reply.body) for reply in said)
-
-    def workers(self) -> list[Object]:
-        """What each worker of each pod says of its policies."""
-        said = [self.cluster.get(f"{self._proxied('http', pod, 8080)}/readyz") for pod in self.pods]
-        return [worker for one in said for worker in one["workers"]]
 
     def _catch_up(self) -> None:
         """Until everything logged so far is in our files: a review of our own stands behind it in every pod's log."""
         uids = {pod: f"{_BARRIER}{next(_numbers)}" for pod in self.pods}
         sizes = {pod: self._file(pod).stat().st_size for pod in self.pods}
         for pod, uid in uids.items():
-            reply = self.cluster.request("POST", f"{self._proxied('https', pod, 8443)}/validate", _barrier(uid))
+            reply = self.cluster.request("POST", f"{self.release.proxied(pod, 8443, 'https')}/validate", _barrier(uid))
             assert reply.status == 200, reply.body
         for pod, uid in uids.items():
             self.cluster.wait_until(lambda: self._has(pod, sizes[pod], f'"{uid}"'.encode()), seconds=10)  # noqa: B023
@@ -100,9 +95,6 @@ class Served:
             log.seek(since)
             found = log.read()
         return text in found and found.endswith(b"\n")
-
-    def _proxied(self, scheme: str, pod: str, port: int) -> str:
-        return f"/api/v1/namespaces/{self.release.namespace}/pods/{scheme}:{pod}:{port}/proxy"
 
     def _file(self, pod: str) -> Path:
         return self.cluster.folder / f"{pod}.log"
@@ -135,17 +127,16 @@ def _barrier(uid: str) -> Object:
 @contextmanager
 def serving(release: Release, folder: Path) -> Iterator[Served]:
     """The pods with the policies of a folder as FieldPolicies, and no others; those that were there come back afterwards."""
-    cluster = release.cluster
     documents = [
         document for file in sorted(folder.glob("*.yaml")) for document in yaml.safe_load_all(file.read_text())
     ]
-    before = [_bare(item) for item in cluster.get(POLICIES)["items"]]
+    before = [_bare(item) for item in release.cluster.get(POLICIES)["items"]]
     with Served(release) as served:
-        _exchange(served, documents)
+        in_force(release, *documents)
         try:
             yield served
         finally:
-            _exchange(served, before)
+            in_force(release, *before)
 
 
 def _bare(item: Object) -> Object:
@@ -157,9 +148,9 @@ def _bare(item: Object) -> Object:
     }
 
 
-def _exchange(served: Served, policies: Sequence[Object]) -> None:
-    """Returns when every worker judges by these, and the API server asks."""
-    cluster = served.cluster
+def in_force(release: Release, *policies: Object) -> None:
+    """These and no others: returns when every worker judges by them, and the API server asks."""
+    cluster = release.cluster
     names = {policy["metadata"]["name"] for policy in policies}
     for item in cluster.get(POLICIES)["items"]:
         if item["metadata"]["name"] not in names:
@@ -167,7 +158,7 @@ def _exchange(served: Served, policies: Sequence[Object]) -> None:
     for policy in policies:
         cluster.put(policy)
     cluster.wait_until(lambda: all(map(is_ready, cluster.get(POLICIES)["items"])))
-    cluster.wait_until(lambda: _agree(served.workers(), len(policies)))
+    cluster.wait_until(lambda: _agree(release.workers(), len(policies)))
     for phase in PHASES:
         with Probe(cluster, phase).registered() as probe:
             cluster.wait_until(probe.noticed)
