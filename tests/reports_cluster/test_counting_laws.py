@@ -1,0 +1,144 @@
+"""Whatever happens in between, in the end each report tells what the journals recorded, no more and no less."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Callable
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reports_cluster.world import NAMESPACES, Crash, Object, World, seen_once
+from webhook.cluster.errors import Unreachable
+
+STEPS = (
+    ("record",) * 6
+    + ("publish",) * 6
+    + ("start", "end", "delete", "coarsen", "forget", "resync", "hours", "late", "days", "days")
+)
+DEEPEST = 3
+SYNCED = dt.timedelta(hours=20)
+"""So often at least a process that lives sees the cluster: else it is taken for gone."""
+
+
+class Chance:
+    """Lets everything happen to a world, also within a call of somebody's."""
+
+    def __init__(self, world: World, data: st.DataObject, *, apart: bool) -> None:
+        self.world, self.data, self.apart, self.depth = world, data, apart, 0
+        self.recorded: Counter[str] = Counter()  # by day, ever
+        world.cluster.before = self.on_call
+
+    def on_call(self, method: str, path: str, act: Callable[[], Object]) -> None:
+        """Before a call is done: it may fail, be done and fail, come late, kill who asks; others may act first."""
+        what = self.data.draw(
+            st.sampled_from(("",) * 12 + ("others",) * 4 + ("before", "after", "late", "kill", "done"))
+        )
+        if what == "others" and self.depth < DEEPEST:
+            self.depth += 1
+            try:
+                self.happen()
+            finally:
+                self.depth -= 1
+        if what == "before":
+            raise Unreachable(path)
+        if what == "after":
+            act()
+            raise Unreachable(path)
+        if what == "late" and method != "GET":
+            self.world.cluster.late.append(act)
+            raise Unreachable(path)
+        if what == "kill":
+            raise Crash
+        if what == "done":
+            act()
+            raise Crash
+
+    def happen(self) -> None:
+        world, draw = self.world, self.data.draw
+        what = draw(st.sampled_from(STEPS))
+        pods = sorted(world.pods)
+        number = draw(st.sampled_from(pods)) if pods else 0
+        if what == "start" or not pods:
+            world.start()
+        elif what == "record":
+            name, namespace = draw(st.integers(0, 5)), draw(st.sampled_from(NAMESPACES))
+            dry_run = draw(st.integers(0, 9)) == 0
+            self.recorded[f"{world.now:%Y-%m-%d}"] += not dry_run
+            world.pods[number].journal.record(seen_once(name, namespace, world.now, dry_run=dry_run))
+        elif what in ("publish", "resync"):
+            world.publish(number, whole=what == "resync")
+        elif what == "coarsen":
+            world.pods[number].journal.coarsen(draw(st.integers(1, 2)))
+        elif what == "forget":
+            world.pods[number].journal.forget()
+        elif what == "late":
+            world.cluster.deliver()
+        elif what == "delete" and world.cluster.objects:
+            world.delete(draw(st.sampled_from(sorted(world.cluster.objects))))
+        elif self.depth == 0 and what == "end":
+            world.end(number)
+        elif self.depth == 0 and what in ("hours", "days"):
+            for _ in range(4 if what == "days" else 1):
+                self.wait(draw(st.integers(1, 19)) if what == "hours" else 19)
+
+    def wait(self, hours: int) -> None:
+        """Time goes by; unless processes may be cut off from the cluster, each sees it often enough."""
+        world = self.world
+        world.now += dt.timedelta(hours=hours)
+        if self.apart:
+            return
+        trouble, world.cluster.before = world.cluster.before, lambda method, path, act: None
+        for number, pod in world.pods.items():
+            if world.now - pod.synced > SYNCED:
+                world.publish(number, whole=True)
+        world.cluster.before = trouble
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_reports_tell_exactly_what_journals_recorded(data: st.DataObject) -> None:
+    world = World()
+    chance = Chance(world, data, apart=False)
+    for _ in range(data.draw(st.integers(5, 40))):
+        chance.happen()
+    world.settle()
+    assert world.cluster.counted() == world.expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_who_was_wrongly_taken_for_gone_doubles_nothing(data: st.DataObject) -> None:
+    """By day: rows may have become coarser since. What it recorded on days after that is told in full."""
+    world = World()
+    chance = Chance(world, data, apart=True)
+    for _ in range(data.draw(st.integers(5, 40))):
+        chance.happen()
+    world.settle()
+    told: Counter[str] = Counter()
+    for (_, day), count in world.cluster.counted().items():
+        told[day] += count
+    assert told <= chance.recorded
+    sealed = {
+        journal: max(stored.sealed.get(journal, "") for stored in world.cluster.reports().values())
+        for journal in {one for stored in world.cluster.reports().values() for one in stored.sealed}
+    }
+    for pod in world.pods.values():
+        mine = world.cluster.counted(pod.journal.id)
+        later = {at: n for at, n in pod.journal.counted.items() if at[1] > sealed.get(pod.journal.id, "")}
+        assert mine == later
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_what_is_too_old_goes_from_every_count(data: st.DataObject) -> None:
+    world = World(keep_days=3)
+    chance = Chance(world, data, apart=False)
+    for _ in range(data.draw(st.integers(5, 30))):
+        chance.happen()
+    chance.wait(19)
+    world.start()
+    world.settle()
+    oldest = f"{world.now - dt.timedelta(days=3):%Y-%m-%d}"
+    assert world.cluster.counted() == Counter({at: n for at, n in world.expected.items() if at[1] >= oldest})
