@@ -11,9 +11,9 @@ import click
 from webhook.cli.options import ANY, FILE, FOLDER, SECONDS, address, option
 from webhook.policy.compiled import Mode
 from webhook.report.journal_bounds import Limits
-from webhook.server import FromCluster, JournalAt, KeyPair, SelfSigned, Settings, Timing
+from webhook.server import FromCluster, JournalAt, KeyPair, Reporting, SelfSigned, Settings, Timing
 from webhook.server import serve as run
-from webhook.server.settings import LOG_LEVELS
+from webhook.server.settings import LOG_LEVELS, REPORT_FORMATS
 
 
 @click.command()
@@ -49,6 +49,16 @@ from webhook.server.settings import LOG_LEVELS
 )
 @option("--journal-max-records", type=click.IntRange(100, 10_000_000), default=50_000, show_default=True)
 @option("--journal-keep-days", type=click.IntRange(1, 3650), default=30, show_default=True)
+@option(
+    "--reports",
+    type=click.Choice(["none", *REPORT_FORMATS]),
+    default="none",
+    show_default=True,
+    help="Report what the journal holds to the cluster, in this format, whose definitions must be installed.",
+)
+@option("--events", is_flag=True, help="Write Events for what was refused or rewritten.")
+@option("--report-interval", type=click.FloatRange(0.1, 3600), default=10.0, show_default=True, help="Seconds.")
+@option("--reports-owner", default="", help="A ClusterRole with which the reports go away; they bear its name.")
 @option("--hash-users", is_flag=True, help="Write a keyed hash instead of a user's name in journal, log and audit.")
 @option("--hash-users-key-file", type=FILE, help="Its key, the same for all replicas: at least 16 bytes.")
 def serve(**given: Any) -> None:
@@ -71,6 +81,7 @@ def serve(**given: Any) -> None:
         ports_file=given["ports_file"],
         timing=Timing(given["reload_interval"], given["drain"], given["grace"]),
         journal=_journal(given),
+        reports=_reports(given),
         hash_users=_hash_users(given),
     )
     sys.exit(run(settings))
@@ -79,8 +90,8 @@ def serve(**given: Any) -> None:
 def _cluster(given: dict[str, Any]) -> FromCluster | None:
     if given["policies_from_cluster"]:
         return FromCluster(given["kubeconfig"])
-    if given["kubeconfig"]:
-        raise click.UsageError("--kubeconfig goes with --policies-from-cluster")
+    if given["kubeconfig"] and not _tells(given):
+        raise click.UsageError("--kubeconfig goes with --policies-from-cluster, --reports or --events")
     if not given["policies"]:
         raise click.UsageError("give --policies PATH, or --policies-from-cluster, or both")
     return None
@@ -91,6 +102,27 @@ def _journal(given: dict[str, Any]) -> JournalAt | None:
     if path == Path("none"):
         return None
     return JournalAt(path.absolute(), Limits(given["journal_max_records"], given["journal_keep_days"]))
+
+
+def _tells(given: dict[str, Any]) -> bool:
+    return given["reports"] != "none" or bool(given["events"])
+
+
+def _reports(given: dict[str, Any]) -> Reporting | None:
+    form = given["reports"]
+    if not _tells(given):
+        if given["reports_owner"]:
+            raise click.UsageError("--reports-owner goes with --reports")
+        return None
+    if given["journal"] == Path("none"):
+        raise click.UsageError("--reports and --events tell what is in the journal: give --journal FILE")
+    return Reporting(
+        None if form == "none" else form,
+        given["events"],
+        given["report_interval"],
+        given["reports_owner"],
+        given["kubeconfig"],
+    )
 
 
 def _hash_users(given: dict[str, Any]) -> Path | None:

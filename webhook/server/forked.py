@@ -43,6 +43,18 @@ class Forked:
             self._started = now
             self.pid = os.fork() or self._child()
 
+    def wait(self, seconds: float) -> None:
+        """Until it has ended by itself, but not longer."""
+        end = self._clock() + seconds
+        while self.pid and self._clock() < end:
+            try:
+                if os.waitpid(self.pid, os.WNOHANG) != (0, 0):
+                    self.pid = 0
+            except ChildProcessError:
+                self.pid = 0
+            else:
+                time.sleep(0.01)
+
     def kill(self) -> None:
         if self.pid:
             with contextlib.suppress(ProcessLookupError):

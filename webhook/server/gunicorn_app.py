@@ -16,7 +16,7 @@ from gunicorn.arbiter import Arbiter
 from webhook.cluster.access import Unconfigured, find
 from webhook.cluster.mirror import MirrorSettings, alive_with
 from webhook.cluster.mirror import run as follow_cluster
-from webhook.server import authority
+from webhook.server import authority, reporting
 from webhook.server.desk import Desk
 from webhook.server.duties import Duties
 from webhook.server.files import signature
@@ -93,12 +93,12 @@ def _real_rooms(settings: Settings) -> Rooms:
 
 def _check_cluster(settings: Settings) -> None:
     """Raises SettingsError where nothing says where the cluster is. Whether it answers is for later."""
-    if settings.cluster is None:
-        if not settings.policies:
-            raise SettingsError("there are no policies to serve: neither files nor a cluster's")
-        return
+    if settings.cluster is None and not settings.policies:
+        raise SettingsError("there are no policies to serve: neither files nor a cluster's")
     try:
-        find(settings.cluster.kubeconfig)
+        for talks in (settings.cluster, settings.reports):
+            if talks is not None:
+                find(talks.kubeconfig)
     except Unconfigured as error:
         raise SettingsError(str(error)) from None
 
@@ -226,6 +226,9 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
         self._journal = Forked("journal", self._run_journal, server.log)
         if server.settings.journal:
             self._beside.append(self._journal)
+        self._reporter = Forked("reporting", self._run_reporter, server.log)
+        if server.settings.reports:
+            self._beside.append(self._reporter)
         self._checked = self._renewed = time.monotonic()
         super().__init__(app)
 
@@ -240,8 +243,8 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
 
         self._leave_port()
         server, settings = self._server, self._server.settings
-        mirrors = settings.cluster is not None
-        seen = ops.Overview(server.runtime, server.flags, settings.workers, mirrors, server.desk.inbox)
+        followed = ops.Followed(settings.cluster is not None, settings.reports is not None)
+        seen = ops.Overview(server.runtime, server.flags, settings.workers, followed, server.desk.inbox)
         ops.run(server.ops_listener, seen)
 
     def _run_mirror(self, cluster: FromCluster) -> None:
@@ -253,6 +256,11 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
         self._leave_port()
         self._server.ops_listener.close()
         self._server.desk.write(alive_with(self._server.flags.owner))
+
+    def _run_reporter(self) -> None:
+        self._leave_port()
+        self._server.ops_listener.close()
+        reporting.run(self._server)
 
     def _leave_port(self) -> None:
         for listener in self.LISTENERS:
@@ -299,6 +307,8 @@ class _Arbiter(Arbiter):  # type: ignore[misc]
             super().halt(reason, exit_status)
         finally:
             self._server.desk.close(self._journal.pid)
+            self._server.flags.finish()
+            self._reporter.wait(reporting.LAST_WORDS)
             self._server.log.info("stopped", exit_code=exit_status)
             for process in self._beside:
                 process.kill()

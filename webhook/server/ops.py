@@ -8,7 +8,7 @@ import os
 import platform
 import socket
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from prometheus_client import CollectorRegistry
@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from webhook import __version__
 from webhook.cluster.mirrored import MirrorState
+from webhook.server import reporting
 from webhook.server.inbox import Inbox
 from webhook.server.pages import Page, Pages, PagesServer, healthy, metrics_of
 from webhook.server.shared import Flags, Runtime, WorkerStatus
@@ -27,13 +28,21 @@ LATE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """Which processes beside the workers there are."""
+
+    mirror: bool  # a cluster is followed
+    reporter: bool  # and told what was found
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """Where it is seen how the server is."""
 
     runtime: Runtime
     flags: Flags
     workers: int  # that should serve
-    mirrors: bool  # whether a cluster is followed
+    beside: Followed
     inbox: Inbox | None  # of the journal, where there is one
 
 
@@ -128,7 +137,7 @@ class _States(Collector):
     def __init__(self, seen: Overview) -> None:
         self._runtime = seen.runtime
         self._expected = seen.workers
-        self._mirrors = seen.mirrors
+        self._beside = seen.beside
         self._inbox = seen.inbox
 
     def collect(self) -> Iterator[Metric]:
@@ -140,6 +149,7 @@ class _States(Collector):
         yield GaugeMetricFamily("fieldwarden_workers_expected", "Workers that should.", value=self._expected)
         yield from self._of_mirror()
         yield from self._of_journal()
+        yield from reporting.metrics(self._runtime.reporter() if self._beside.reporter else None)
         if not statuses:
             return
         oldest = min(statuses, key=lambda status: status.loaded_at)
@@ -171,7 +181,9 @@ class _States(Collector):
             "namespaces": ("Namespaces whose labels are known.", state.namespaces),
         }
         for name, (meaning, value) in gauges.items():
-            yield GaugeMetricFamily(f"fieldwarden_cluster_{name}", meaning, value=value if self._mirrors else None)
+            yield GaugeMetricFamily(
+                f"fieldwarden_cluster_{name}", meaning, value=value if self._beside.mirror else None
+            )
 
     def _of_journal(self) -> Iterator[Metric]:
         """Without a value where there is none."""
@@ -196,8 +208,10 @@ def _pages(seen: Overview) -> Pages:
     registry.register(_States(seen))
 
     def ready() -> Page:
-        mirror = runtime.mirror() if seen.mirrors else None
+        mirror = runtime.mirror() if seen.beside.mirror else None
         state = readiness(runtime.statuses(), seen.workers, seen.flags, mirror, seen.inbox)
+        if seen.beside.reporter:
+            state = replace(state, warnings=(*state.warnings, *reporting.warnings(runtime.reporter())))
         return Page.json(200 if state.ready else 503, asdict(state))
 
     return {"/healthz": healthy, "/readyz": ready, "/metrics": partial(metrics_of, registry)}

@@ -13,6 +13,8 @@ MAX_BODY = 40 * 1024 * 1024
 
 MAX_PORT = 65535
 
+REPORT_FORMATS = ("openreports", "policyreport")
+
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -90,6 +92,17 @@ class JournalAt:
 
 
 @dataclass(frozen=True, slots=True)
+class Reporting:
+    """How a cluster is told what was found: by reports of a format, by Events, or by both."""
+
+    format: str | None  # openreports, policyreport
+    events: bool = False
+    interval: float = 10.0  # seconds between two writes of one report
+    owner: str = ""  # the ClusterRole with which reports go away
+    kubeconfig: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of `fieldwarden serve`."""
 
@@ -107,5 +120,6 @@ class Settings:
     ports_file: Path | None = None
     timing: Timing = Timing()
     journal: JournalAt | None = None
+    reports: Reporting | None = None  # of what is in the journal
     hash_users: Path | None = None  # a file with the key by which names of users are replaced
     worker_class: str = "webhook.server.worker.Worker"

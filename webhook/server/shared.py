@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from webhook.cluster.mirrored import Mirrored, MirrorState
+from webhook.cluster.reporter import ReporterState
 
 _RELOADS = struct.Struct("I")
 _RELOADS_AT = 8
@@ -41,6 +42,14 @@ class Flags:
 
     def start(self) -> None:
         self._page[1] = 1
+
+    @property
+    def finishing(self) -> bool:
+        """Whether nothing more will be found: what was is to be told, and no more."""
+        return self._page[2] != 0
+
+    def finish(self) -> None:
+        self._page[2] = 1
 
     @property
     def reloads(self) -> int:
@@ -76,6 +85,7 @@ class Runtime:
         self.mirrored = Mirrored(folder / "cluster")
         self.scratch = folder / "scratch"
         self._mirror = folder / "mirror.json"
+        self._reporter = folder / "reporter.json"
 
     @classmethod
     @contextlib.contextmanager
@@ -122,6 +132,21 @@ class Runtime:
         state = MirrorState(**_tuples(said["state"]))
         if not state.failure and not _alive(said["pid"]):
             return replace(state, failure="the process that follows it has ended and is started again")
+        return state
+
+    def report_reporter(self, state: ReporterState) -> None:
+        """Said by the reporter's own process."""
+        _write(self._reporter, {"pid": os.getpid(), "state": asdict(state)})
+
+    def reporter(self) -> ReporterState:
+        """What the reporter said last."""
+        try:
+            said = json.loads(self._reporter.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return ReporterState()
+        state = ReporterState(**_tuples(said["state"]))
+        if not state.failure and not _alive(said["pid"]):
+            return replace(state, failure="the process that does it has ended and is started again")
         return state
 
 
