@@ -16,6 +16,11 @@ FAULTS: list[tuple[Object, str]] = [
         "issuerRef has no name: name an issuer, or leave issuerRef empty",
     ),
     (nested("privacy.hashUsers", True), "privacy.existingSecret names none: make a Secret with a random key"),
+    (
+        {"reports": {"format": "openreports"}, "journal": {"enabled": False}},
+        "but journal.enabled is false: what is reported is what the journal holds",
+    ),
+    ({"reports": {"events": True}, "journal": {"enabled": False}}, "Enable it, or report nothing"),
     (nested("policies.fromCluster", False), "there would be nothing to judge by. Set policies.enabled"),
     (
         nested("policies.enabled", ["nope"]),

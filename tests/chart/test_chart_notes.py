@@ -48,3 +48,13 @@ def test_it_warns_of_what_is_allowed_but_rarely_meant(helm: Helm) -> None:
 def test_it_says_what_stays_when_the_release_goes(helm: Helm) -> None:
     assert "crds.keep=false removes it" in helm.notes()
     assert "crds.keep" not in helm.notes(nested("crds.keep", False))
+
+
+def test_it_says_where_what_is_found_is_reported(helm: Helm) -> None:
+    assert "install the definitions of OpenReports or PolicyReport, and set reports.format" in helm.notes()
+    notes = helm.notes(nested("reports.format", "policyreport"))
+    assert "kubectl get policyreports.wgpolicyk8s.io,clusterpolicyreports.wgpolicyk8s.io --all-namespaces" in notes
+    assert "while they are missing, nothing is reported" in notes
+    assert "leaves them behind" not in notes
+    without = {"reports": {"format": "openreports"}, "rbac": {"create": False}}
+    assert "leaves them behind when it goes" in helm.notes(without)

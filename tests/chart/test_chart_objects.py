@@ -122,8 +122,9 @@ def test_a_pod_writes_to_one_folder_in_memory(made: Rendering) -> None:
 
 
 def test_only_who_needs_it_gets_a_token(made: Rendering) -> None:
-    reads = "--policies-from-cluster" in made.args("webhook")
-    assert made.pod("webhook")["automountServiceAccountToken"] is reads
+    args = made.args("webhook")
+    talks = any(arg in ("--policies-from-cluster", "--events") or arg.startswith("--reports=") for arg in args)
+    assert made.pod("webhook")["automountServiceAccountToken"] is talks
     assert all(not item["automountServiceAccountToken"] for item in made.of("ServiceAccount").values())
 
 
@@ -178,7 +179,7 @@ def _rights(made: Rendering) -> set[tuple[str, str, str, str]]:
     }
 
 
-def test_the_docs_say_why_of_every_right_and_of_no_other(default: Rendering) -> None:
+def test_the_docs_say_why_of_every_right_and_of_no_other(helm: Helm) -> None:
     rows = re.findall(
         r"^\| (webhook|controller) \| `([\w/]+)`(, by name)? \| ([\w, ]+) \| \S.*\|$", INSTALL, re.MULTILINE
     )
@@ -187,7 +188,15 @@ def test_the_docs_say_why_of_every_right_and_of_no_other(default: Rendering) -> 
         for component, resource, named, verbs in rows
         for verb in verbs.split(", ")
     }
-    assert told == _rights(default)
+    formats = [{"reports": {"format": form, "events": True}} for form in ("openreports", "policyreport")]
+    assert told == {right for values in formats for right in _rights(helm.render(values))}
+
+
+def test_by_default_nobody_can_create_or_delete_anything(default: Rendering) -> None:
+    assert not {verb for _, _, verb, _ in _rights(default)} & {"create", "delete"}
+
+
+REPORTS = {"reports", "clusterreports", "policyreports", "clusterpolicyreports", "events"}
 
 
 def test_no_right_is_wide(made: Rendering) -> None:
@@ -195,6 +204,8 @@ def test_no_right_is_wide(made: Rendering) -> None:
         for item in made.of(kind).values():
             for rule in item["rules"]:
                 assert "*" not in [*rule["verbs"], *rule["resources"], *rule["apiGroups"]]
+                if REPORTS.issuperset(rule["resources"]):
+                    continue
                 assert not {"create", "delete", "deletecollection", "escalate", "bind", "impersonate"} & set(
                     rule["verbs"]
                 )

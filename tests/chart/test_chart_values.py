@@ -135,6 +135,9 @@ WEBHOOKS = [
 ]
 
 WEBHOOK = [
+    Case("reports.format", "policyreport", flag("webhook", "--reports=policyreport")),
+    Case("reports.events", True, flag("webhook", "--events")),
+    Case("reports.intervalSeconds", 60, flag("webhook", "--report-interval=60"), reports={"events": True}),
     Case("webhook.replicas", 5, lambda made: made.one("Deployment", "-webhook")["spec"]["replicas"] == 5),
     Case("webhook.workers", 4, flag("webhook", "--workers=4")),
     Case("webhook.threads", 3, flag("webhook", "--threads=3")),

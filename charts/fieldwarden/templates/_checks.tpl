@@ -54,6 +54,9 @@
 {{- $faults = append $faults "webhook.autoscaling is enabled, but webhook.resources.requests.cpu is not set: there would be nothing to measure the load against." -}}
 {{- end -}}
 {{- end -}}
+{{- if and (include "fieldwarden.tells" .) (not $v.journal.enabled) -}}
+{{- $faults = append $faults "reports.format or reports.events is set, but journal.enabled is false: what is reported is what the journal holds. Enable it, or report nothing." -}}
+{{- end -}}
 {{- range $component := list "webhook" "controller" -}}
 {{- $account := (index $v $component).serviceAccount -}}
 {{- if not (or $account.create $account.name) -}}

@@ -24,6 +24,16 @@
 {{- include "fieldwarden.fullname" . }}-controller
 {{- end -}}
 
+{{/* Whether the webhook's pods tell the cluster what they find. */}}
+{{- define "fieldwarden.tells" -}}
+{{- if or (ne .Values.reports.format "none") .Values.reports.events }}yes{{ end -}}
+{{- end -}}
+
+{{/* Whether the webhook's pods talk to the API server at all. */}}
+{{- define "fieldwarden.talks" -}}
+{{- if or .Values.policies.fromCluster (include "fieldwarden.tells" .) }}yes{{ end -}}
+{{- end -}}
+
 {{/* The Secret that is mounted into the webhook's pods. */}}
 {{- define "fieldwarden.tlsSecret" -}}
 {{- if eq .Values.certificates.source "secret" -}}
