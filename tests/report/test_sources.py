@@ -208,12 +208,6 @@ def test_namespaces_and_policies_are_chosen_by_glob(
     assert len(list(Asked(None, globs(namespaces), globs(names)).of(every))) == count
 
 
-def test_a_subresource_is_one_thing_however_a_source_spells_it() -> None:
-    every = Asked().of([record(resource="deployments/scale.apps"), record(resource="deployments.apps/scale")])
-    (found,) = fold(every).values()
-    assert (found.resource, found.count) == ("deployments.apps/scale", 2)
-
-
 def test_what_several_sources_say_of_one_thing_is_one_record() -> None:
     (found,) = fold([record(count=2), record(last=MONDAY + DAY, paths=(".spec",))]).values()
     assert (found.count, found.paths, found.first) == (3, (".metadata.labels.team", ".spec"), MONDAY)

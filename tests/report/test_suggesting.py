@@ -162,10 +162,9 @@ def test_folded_records_prove_nothing_and_are_counted() -> None:
 
 
 def test_a_subresource_counts_for_its_resource() -> None:
-    for resource in ("deployments.apps/scale", "deployments/scale.apps"):
-        scaled = record(resource=resource, paths=(".spec.replicas",), owner="")
-        spec = suggested(flux(count=9, paths=(".spec.replicas",)), scaled)["suggested-deployments-apps"]
-        assert [rule["name"] for rule in spec["rules"]] == ["kustomize-controller-seen", "kustomize-controller"]  # type: ignore[attr-defined]
+    scaled = record(resource="deployments.apps/scale", paths=(".spec.replicas",), owner="")
+    spec = suggested(flux(count=9, paths=(".spec.replicas",)), scaled)["suggested-deployments-apps"]
+    assert [rule["name"] for rule in spec["rules"]] == ["kustomize-controller-seen", "kustomize-controller"]  # type: ignore[attr-defined]
 
 
 def test_resources_with_the_same_rules_share_a_policy() -> None:

@@ -192,7 +192,7 @@ def _result(told: _Told, change: Change) -> Result:
         manager=identity.manager if identity is not None else None,
         operation=identity.operation if identity is not None else None,
         user=request.user.name,
-        resource=_resource(request),
+        resource=request.resource.with_subresource(request.subresource),
         namespace=request.namespace,
         name=request.name,
         dry_run=request.dry_run,
@@ -205,13 +205,6 @@ def _would(event: Event) -> Would:
     if event.action is None:
         return "record"
     return event.action.value.lower()  # type: ignore[return-value]  # the actions' names, in lower case
-
-
-def _resource(request: Request) -> str:
-    name = request.resource.resource
-    if request.subresource:
-        name += f"/{request.subresource}"
-    return f"{name}.{request.resource.group}" if request.resource.group else name
 
 
 def _causes(refused: Iterable[_Told]) -> tuple[Cause, ...]:

@@ -35,6 +35,15 @@ class Resource:
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    def with_subresource(self, subresource: str = "") -> str:
+        """As the command line of Kubernetes writes it.
+
+        >>> Resource("apps", "v1", "deployments").with_subresource("scale")
+        'deployments.apps/scale'
+        """
+        name = f"{self.resource}.{self.group}" if self.group else self.resource
+        return f"{name}/{subresource}" if subresource else name
+
 
 @dataclass(frozen=True, slots=True)
 class Request:

@@ -47,8 +47,7 @@ class Asked:
         for record in records:
             part = self.part(record)
             if part is not None:
-                resource = spelt(part.resource)
-                yield part if resource == part.resource else replace(part, resource=resource)
+                yield part
 
     def part(self, record: Record) -> Record | None:
         """What of a record is wanted. Of one that began before `since`, its days tell what came after: whole days."""
@@ -63,17 +62,6 @@ class Asked:
         first_day = f"{self.since.astimezone(dt.UTC):%Y-%m-%d}"
         days = {day: count for day, count in record.days.items() if day >= first_day}
         return replace(record, days=days, count=sum(days.values()) or record.count, first=self.since)
-
-
-def spelt(resource: str) -> str:
-    """A subresource behind its resource, as the command line of Kubernetes writes it, however a source does.
-
-    >>> spelt("deployments/scale.apps"), spelt("deployments.apps/scale"), spelt("services/status"), spelt("services")
-    ('deployments.apps/scale', 'deployments.apps/scale', 'services/status', 'services')
-    """
-    main, slash, rest = resource.partition("/")
-    subresource, dot, group = rest.partition(".")
-    return f"{main}.{group}/{subresource}" if slash and dot and "." not in main else resource
 
 
 def is_cut(record: Record) -> bool:

@@ -35,14 +35,12 @@ class Place(NamedTuple):
 def place_of(resource: str) -> Place | None:
     """None where a folded record no longer tells, and for what is none.
 
-    >>> place_of("deployments.apps/scale"), place_of("services/status"), place_of("deployments/scale.apps")
-    (Place(group='apps', resource='deployments'), Place(group='', resource='services'), Place(group='apps', resource='deployments'))
+    >>> place_of("deployments.apps/scale"), place_of("services/status")
+    (Place(group='apps', resource='deployments'), Place(group='', resource='services'))
     """
     if resource in (ANY, ""):
         return None
-    main, _, subresource = resource.partition("/")
-    name, dot, rest = main.partition(".")
-    group = rest if dot else subresource.partition(".")[2]
+    name, _, group = resource.partition("/")[0].partition(".")
     return Place(group, name) if _stands(texts.group_name, group) and _stands(texts.resource_name, name) else None
 
 

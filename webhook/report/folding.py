@@ -83,7 +83,7 @@ def seen(result: ResultLike, at: dt.datetime) -> Record:
         policy=text(result.policy),
         rule=text(result.rule),
         event=text(str(result.kind)),
-        resource=text(_resource(result.resource)),
+        resource=text(result.resource),
         namespace=text(result.namespace),
         name=text(result.name),
         manager=text(result.manager or ""),
@@ -100,17 +100,6 @@ def seen(result: ResultLike, at: dt.datetime) -> Record:
         last=at,
         days={f"{at:%Y-%m-%d}": 1},
     )
-
-
-def _resource(given: str) -> str:
-    """As the command line of Kubernetes writes it, the subresource last.
-
-    >>> _resource("deployments/status.apps"), _resource("deployments.apps/status"), _resource("pods")
-    ('deployments.apps/status', 'deployments.apps/status', 'pods')
-    """
-    resource, slash, rest = given.partition("/")
-    subresource, dot, group = rest.partition(".")
-    return f"{resource}{dot}{group}{slash}{subresource}"
 
 
 def text(given: str, longest: int = MAX_TEXT) -> str:

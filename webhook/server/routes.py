@@ -130,20 +130,13 @@ def _log(state: ServerState, phase: Call, outcome: Outcome, seconds: float) -> N
         user=state.shown(review.user.name)[:MAX_TEXT],
         manager=decision.manager,
         operation=review.operation,
-        resource=_resource(review),
+        resource=review.resource.with_subresource(review.subresource),
         namespace=review.namespace,
         name=review.name,
         dry_run=review.dry_run,
         policies=list(decision.policies),
         **line,
     )
-
-
-def _resource(review: Any) -> str:
-    """As the command line of Kubernetes writes it: deployments.apps/scale."""
-    resource = review.resource
-    name = f"{resource.resource}.{resource.group}" if resource.group else resource.resource
-    return f"{name}/{review.subresource}" if review.subresource else name
 
 
 def error(status: int, reason: str, message: str) -> Response:
