@@ -61,12 +61,12 @@ def test_an_authority_is_told_from_a_leaf(authority: Signed) -> None:
 
 
 def test_the_first_two_thirds_of_a_life_are_fresh(authority: Signed) -> None:
-    start, end = NOW - certificates.BACKDATE, NOW + LIFE
+    start, end = NOW, NOW + LIFE
     turn = start + (end - start) * 2 / 3
     assert certificates.renewal(authority.certificate) == turn
     assert certificates.is_fresh(authority.certificate, turn - dt.timedelta(seconds=1))
     assert not certificates.is_fresh(authority.certificate, turn)
-    assert not certificates.is_fresh(authority.certificate, start - dt.timedelta(seconds=1))
+    assert not certificates.is_fresh(authority.certificate, start - certificates.BACKDATE - dt.timedelta(seconds=1))
 
 
 def test_what_is_written_is_read_again_and_serves_in_a_handshake(tmp_path: Path) -> None:
@@ -147,3 +147,12 @@ def test_a_leaf_is_asked_for_all_names(authority: Signed) -> None:
     assert certificates.holds_names(leaf, ["127.0.0.1", NAME])
     assert not certificates.holds_names(leaf, [NAME, "more.example.com"])
     assert not certificates.holds_names(authority.certificate, [NAME])
+
+
+@pytest.mark.parametrize("life", [dt.timedelta(seconds=24), dt.timedelta(minutes=8), dt.timedelta(days=90)])
+def test_two_thirds_of_a_life_are_counted_from_when_it_was_made(life: dt.timedelta) -> None:
+    """However short it is beside the time by which it is dated back."""
+    made = new_authority("short", NOW, life).certificate
+    assert certificates.renewal(made) == NOW + life * 2 / 3
+    assert certificates.is_fresh(made, NOW)
+    assert not certificates.is_fresh(made, NOW + life * 3 / 4)
