@@ -229,6 +229,29 @@ def test_the_accounts_may_do_their_work_and_nothing_beside(cluster: Cluster, nam
     assert [asked for asked in may_not if cluster.may(*asked)] == []
 
 
+@pytest.mark.parametrize("form", ["openreports", "policyreport"])
+def test_who_reports_may_do_that_and_no_more(form: str, cluster: Cluster) -> None:
+    cluster.run("install", {"reports": {"format": form, "events": True}})
+    role = f"clusterroles.rbac.authorization.k8s.io/{cluster.name}-webhook"
+    kinds = {
+        "openreports": ["reports.openreports.io", "clusterreports.openreports.io"],
+        "policyreport": ["policyreports.wgpolicyk8s.io", "clusterpolicyreports.wgpolicyk8s.io"],
+    }
+    may = [
+        ("webhook", verb, kind) for kind in kinds.pop(form) for verb in ("get", "list", "create", "update", "delete")
+    ]
+    may += [("webhook", verb, "events.events.k8s.io") for verb in ("create", "patch")]
+    (others,) = kinds.values()
+    may_not = [("webhook", "get", kind) for kind in others]
+    may_not += [("webhook", verb, "events") for verb in ("create", "list")]
+    may_not += [("webhook", "delete", "events.events.k8s.io"), ("controller", "create", "reports.openreports.io")]
+    cluster.sandbox.wait_until(lambda: all(cluster.may(*asked) for asked in may), "kube-apiserver")
+    assert [asked for asked in may_not if cluster.may(*asked)] == []
+    resource, _, name = role.partition("/")
+    assert cluster.may("webhook", "get", resource, name)
+    assert not cluster.may("webhook", "get", resource, "cluster-admin")
+
+
 def test_the_servers_metrics_in_the_alerts_are_those_that_it_counts(cluster: Cluster) -> None:
     """And with no pod at all, a write passes under Ignore and is refused under Fail, but in the release's own namespace."""
     guarded = nested("webhooks.objectSelector.matchLabels.guarded", "yes")

@@ -109,7 +109,7 @@ def test_lines_that_cannot_be_read_are_told(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "give a journal file"),
+        (("--kubeconfig", "x", "y"), "where no SOURCE is given"),
         (("nowhere.db",), "nowhere.db: No such file or directory"),
         (("-", "-"), "standard input can be read only once"),
         (("--since", "soon", "x"), "neither a span"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -43,6 +44,11 @@ def asking(command: F) -> F:
         click.option("--policy", "policies", multiple=True, metavar="GLOB", help="Of these policies; repeatable."),
         click.option("--namespace", "namespaces", multiple=True, metavar="GLOB", help="In these; repeatable."),
         click.option("--since", callback=_moment, metavar="SPAN|DAY", help="7d, 24h, 2026-11-21; all when not given."),
+        click.option(
+            "--kubeconfig",
+            type=click.Path(dir_okay=False, path_type=Path),
+            help="Of the cluster whose reports are read; else KUBECONFIG, the pod's service account, ~/.kube/config.",
+        ),
         click.argument("sources", metavar="[SOURCE]...", nargs=-1),
     ):
         command = decorate(command)
@@ -56,13 +62,13 @@ def asked(since: dt.datetime | None, namespaces: tuple[str, ...], policies: tupl
     return Asked(since, globs(namespaces), globs(policies))
 
 
-def read(names: tuple[str, ...], wanted: Asked) -> tuple[list[Record], list[Source]]:
+def read(names: tuple[str, ...], wanted: Asked, kubeconfig: Path | None = None) -> tuple[list[Record], list[Source]]:
     """All records, and what they were read from. What a reader should know is said on standard error."""
     from webhook.report.asking import Unreached, Unusable
     from webhook.report.summary import gather
 
     try:
-        sources = _opened(names)
+        sources = _opened(names, kubeconfig)
         records = gather(sources, wanted)
     except Unreached as error:
         click.echo(f"Error: {error}", err=True)
@@ -75,12 +81,16 @@ def read(names: tuple[str, ...], wanted: Asked) -> tuple[list[Record], list[Sour
     return records, sources
 
 
-def _opened(names: tuple[str, ...]) -> list[Source]:
+def _opened(names: tuple[str, ...], kubeconfig: Path | None) -> list[Source]:
     from webhook.cli.common import STDIN
     from webhook.report.sources import KINDS, open_source
 
     if not names:
-        raise click.UsageError("give a journal file, or a log file of the server (- reads standard input)")
+        from webhook.cluster.report_source import ClusterReports
+
+        return [ClusterReports.connect(kubeconfig)]
+    if kubeconfig is not None:
+        raise click.UsageError("--kubeconfig is for the cluster's reports, which are read where no SOURCE is given")
     if names.count(STDIN) > 1:
         raise click.UsageError("standard input can be read only once")
     return [open_source(name, KINDS) for name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 
 import click
 
@@ -19,6 +20,7 @@ def report(
     since: dt.datetime | None,
     namespaces: tuple[str, ...],
     policies: tuple[str, ...],
+    kubeconfig: Path | None,
     output: str,
     no_color: bool,
 ) -> None:
@@ -30,10 +32,12 @@ def report(
 
     SOURCE is a journal that the server keeps (a copy of it, or the file itself: it is not changed), or its log, also
     compressed, and with the prefixes that kubectl logs puts; `-` reads standard input. Several are added up, so give
-    one and the same event only once: the journal of a pod, or its log.
+    one and the same event only once: the journal of a pod, or its log. Without any, the cluster's reports are read
+    (serve --reports).
 
     \b
     Examples:
+      fieldwarden report
       fieldwarden report journal.db
       fieldwarden report --since 7d --namespace 'team-*' -o html journal.db > report.html
       kubectl logs -n fieldwarden -l app.kubernetes.io/name=fieldwarden --tail=-1 | fieldwarden report -
@@ -45,7 +49,7 @@ def report(
     from webhook.report.summary import summarise
 
     wanted = asked(since, namespaces, policies)
-    records, opened = read(sources, wanted)
+    records, opened = read(sources, wanted, kubeconfig)
     made = summarise(records, opened, wanted, dt.datetime.now(dt.UTC))
     if output == "table":
         from webhook.report.drawn import tables

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from pathlib import Path
 
 import click
 
@@ -19,6 +20,7 @@ def suggest(
     since: dt.datetime | None,
     namespaces: tuple[str, ...],
     policies: tuple[str, ...],
+    kubeconfig: Path | None,
     deny_seen: bool,
 ) -> None:
     """Propose policies from what was recorded.
@@ -28,7 +30,7 @@ def suggest(
     left out. The policies are in Audit, lint clean with --strict, and in Enforce would have refused nothing that was
     recorded.
 
-    SOURCE is a journal or a log, as for `fieldwarden report`. The more is recorded, the more can be proposed: see
+    SOURCE is a journal or a log, as for `fieldwarden report`; without any, the cluster's reports. The more is recorded, the more can be proposed: see
     docs/reports.md for a policy that observes.
 
     \b
@@ -41,5 +43,5 @@ def suggest(
     """
     from webhook.report.suggest import Proposal, propose
 
-    records, opened = read(sources, asked(since, namespaces, policies))
+    records, opened = read(sources, asked(since, namespaces, policies), kubeconfig)
     click.echo(propose(records, Proposal(tuple(source.name for source in opened), deny_seen)), nl=False)

@@ -107,6 +107,17 @@ def expire(stored: Stored, oldest: str) -> Stored:
     return replace(stored, rows=rows, sealed=sealed)
 
 
+def joined(one: Row, other: Row) -> Row:
+    """The same thing as it stands in two reports. A journal that is in both is on its way: it counts once."""
+    counts = {journal: dict(days) for journal, days in one.counts.items()}
+    for journal, days in other.counts.items():
+        mine = counts.setdefault(journal, {})
+        for day, count in days.items():
+            known = mine.get(day, 0)
+            mine[day] = known + count if journal == GONE else max(known, count)
+    return Row.of(_told(one, other.record, other.subject).record, counts, one.subject or other.subject)
+
+
 def _told(known: Row | None, record: Record, subject: Mapping[str, str] | None) -> Row:
     """What is said of a row besides its counts: of all journals, or of who saw it last."""
     if known is None:
