@@ -258,3 +258,41 @@ def test_a_large_journal_stands_in_several_reports_of_which_each_fits(
 
 def test_both_formats_are_offered() -> None:
     assert set(FORMATS) == {"openreports", "policyreport"}
+
+
+def test_a_journal_that_was_long_not_heard_of_is_folded_and_never_doubled(
+    reporting: Sandbox, namespace: str, name: str, tmp_path: Path
+) -> None:
+    """Even where it comes back and tells all that it knows."""
+    path = f"{OPENREPORTS.collection(namespace)}/{name}"
+    first, second = Recorder(tmp_path / "first"), Recorder(tmp_path / "second")
+    first.record(event(1, namespace), event(2, namespace))
+    before = first.counted
+    with reporting_with(reporting, first.path, "openreports", name):
+        eventually(lambda: counted(reporting, OPENREPORTS, name) == before)
+    long_ago = {"fieldwarden.dev/journals": json.dumps({first.journal.id: "2026-01-01T00:00:00Z"})}
+    merge = "application/merge-patch+json"
+    patched = reporting.request("PATCH", path, {"metadata": {"annotations": long_ago}}, content_type=merge)
+    assert patched.status == 200
+    second.record(event(1, namespace))
+    with reporting_with(reporting, second.path, "openreports", name):
+        eventually(lambda: counted(reporting, OPENREPORTS, name) == before + second.counted)
+    stored = read(reporting.request("GET", path).body)
+    assert set(stored.sealed) == {first.journal.id}
+    assert {journal for row in stored.rows.values() for journal in row.counts} == {"", second.journal.id}
+    with reporting_with(reporting, first.path, "openreports", name) as process:
+        eventually(lambda: process.state.contact > 0)
+    assert counted(reporting, OPENREPORTS, name) == before + second.counted
+
+
+def test_kubernetes_removes_the_reports_of_a_release_that_is_gone(own_sandbox: Sandbox, tmp_path: Path) -> None:
+    install(own_sandbox, OPENREPORTS, tmp_path)
+    roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+    assert own_sandbox.request("POST", roles, {"metadata": {"name": "owner"}}).status == 201
+    recorder = Recorder(tmp_path / "one")
+    recorder.record(event(1, "default"), event(2, ""))
+    with reporting_with(own_sandbox, recorder.path, "openreports", "owner", owner="owner"):
+        eventually(lambda: counted(own_sandbox, OPENREPORTS) == recorder.counted)
+    own_sandbox.start_controller_manager()
+    assert own_sandbox.request("DELETE", f"{roles}/owner").status == 200
+    eventually(lambda: not reports(own_sandbox, OPENREPORTS), 120)
