@@ -17,9 +17,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.reports_cluster.world import seen_once
+from webhook.cluster.report_needs import Publishing
 from webhook.cluster.report_objects import FORMATS, Format, is_ours, read
 from webhook.cluster.report_placing import Bounds
-from webhook.cluster.report_writer import Publishing
 from webhook.cluster.reporter import ReporterSettings, ReporterState, run, settle
 from webhook.report.journal import Journal, JournalReader, Limits
 from webhook.report.records import Record

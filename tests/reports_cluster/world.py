@@ -12,9 +12,10 @@ from typing import Any
 
 from webhook.cluster.errors import Conflict, Missing, Unreachable
 from webhook.cluster.report_merging import Stored
+from webhook.cluster.report_needs import Publishing
 from webhook.cluster.report_objects import GONE, MANAGED, OPENREPORTS, Format, is_ours, read
 from webhook.cluster.report_placing import Bounds
-from webhook.cluster.report_writer import Publisher, Publishing
+from webhook.cluster.report_writer import Publisher
 from webhook.report.folding import coarser, fold, key_of, merged
 from webhook.report.journal import Changes, Gone
 from webhook.report.records import Record
@@ -251,7 +252,7 @@ class World:
         self.pods[number] = Pod(FakeJournal(number), synced=self.now)
         return number
 
-    def publish(self, number: int, *, whole: bool = False) -> None:
+    def publish(self, number: int, *, whole: bool = False, hurry: Callable[[], bool] = lambda: False) -> None:
         """One turn of a pod's process, which is started where it does not run. What it is hit by ends it, or the turn."""
         pod = self.pods.get(number)
         if pod is None or pod.busy:
@@ -261,8 +262,9 @@ class World:
             if pod.publisher is None:
                 pod.publisher = Publisher(self.cluster, pod.journal, self.settings, NoKinds())
             if whole or not pod.publisher.is_settled:
-                pod.publisher.resync(self.now)
-                pod.synced = self.now
+                hurried = pod.publisher.has_begun and hurry()
+                pod.publisher.resync(self.now, hurry)
+                pod.synced = pod.synced if hurried else self.now
             else:
                 pod.publisher.round(self.now)
         except Unreachable:

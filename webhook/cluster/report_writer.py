@@ -13,13 +13,12 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
 
-from webhook.cluster.errors import ApiError, Conflict, Denied, Invalid, Missing, Unreachable
+from webhook.cluster.errors import Conflict, Denied, Invalid, Missing
 from webhook.cluster.report_merging import NEVER, SILENT, Own, expire, named, publish, seal, silent, touch
-from webhook.cluster.report_objects import SELECTOR, Format, Object, Row, Stored, is_ours, place, read, size_of, write
-from webhook.cluster.report_placing import Bounds, Part, Shelf, is_named, too_many
+from webhook.cluster.report_needs import ApiLike, JournalLike, KindsLike, NotServed, Ownerless, Publishing, Tally
+from webhook.cluster.report_objects import SELECTOR, Object, Row, Stored, is_ours, place, read, size_of, write
+from webhook.cluster.report_placing import Part, Shelf, is_named, too_many
 from webhook.report.folding import ANY, key_of
 from webhook.report.records import Record
 
@@ -32,71 +31,9 @@ TRIES = 10
 NEWEST = 1 << 62
 """A revision after every other."""
 
+BEFORE = dt.datetime.min.replace(tzinfo=dt.UTC)
+
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
-
-
-class Changes(Protocol):
-    @property
-    def revision(self) -> int: ...
-    @property
-    def records(self) -> tuple[tuple[str, Record], ...]: ...
-    @property
-    def gone(self) -> tuple[Any, ...]: ...
-    @property
-    def whole(self) -> bool: ...
-
-
-class JournalLike(Protocol):
-    """What is needed of a journal."""
-
-    @property
-    def id(self) -> str: ...
-    def records(self, *, namespace: str | None = None, dry_run: bool | None = None) -> Iterator[Record]: ...
-    def changed_since(self, revision: int) -> Changes: ...
-
-
-class ApiLike(Protocol):
-    """What is needed of an API server."""
-
-    def get(self, path: str) -> Object: ...
-    def create(self, path: str, item: Object) -> Object: ...
-    def replace(self, path: str, item: Object) -> Object: ...
-    def request(
-        self, method: str, path: str, body: object = None, *, params: Mapping[str, str] | None = None
-    ) -> Object: ...
-
-
-class KindsLike(Protocol):
-    def subject(self, record: Record) -> Mapping[str, str] | None: ...
-    def forget(self) -> None: ...
-
-
-class NotServed(Exception):
-    """The cluster does not know this kind of report; `str()` is for the operator."""
-
-
-class Ownerless(Exception):
-    """What the reports should go away with is not there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Publishing:
-    """How reports are written. `name` is theirs; `owner` the ClusterRole that they go away with."""
-
-    form: Format
-    name: str = "fieldwarden"
-    owner: str = ""
-    keep_days: int = 30
-    bounds: Bounds = field(default_factory=Bounds)
-
-
-@dataclass(slots=True)
-class Tally:
-    """What was done since the beginning."""
-
-    writes: int = 0
-    conflicts: int = 0
-    troubles: dict[str, str] = field(default_factory=dict)  # by namespace, what could not be written last
 
 
 class _Disturbed(Exception):
@@ -118,7 +55,7 @@ class Publisher:
         self._shelves: dict[str, Shelf] = {}
         self._after = NEVER  # up to this day our journal is sealed, wherever it is
         self._owner: Object | None = None
-        self._now = dt.datetime.min.replace(tzinfo=dt.UTC)
+        self._now = BEFORE
         self._due = True
         self._resynced = self._now
         self._taken: set[tuple[str, str]] = set()  # names that reports of somebody else have
@@ -133,20 +70,29 @@ class Publisher:
         return sum(len(shelf.parts) for shelf in self._shelves.values())
 
     @property
+    def has_begun(self) -> bool:
+        """Whether there was a resync."""
+        return self._resynced > BEFORE
+
+    @property
     def is_settled(self) -> bool:
         """Whether a round is enough; else a resync is called for."""
         return not self._due
 
-    def resync(self, now: dt.datetime) -> None:
-        """Make all reports what they should be."""
+    def resync(self, now: dt.datetime, hurry: Callable[[], bool] = lambda: False) -> None:
+        """Make all reports what they should be. Where that was done before, it is left when there is no time for it."""
         self._now = now
+        began = self.has_begun
         self._kinds.forget()
         self._owner = self._owned_by()
         revision = self._records.changed_since(NEWEST).revision
         wanted = {place(record) for record in self._records.records(dry_run=False)}
-        self._learn()
+        if not self._learn(hurry if began else lambda: False):
+            return
         self._show_up()
         for namespace in sorted(wanted | self._shelves.keys()):
+            if began and hurry():
+                return
             self._attempt(namespace, self._settle)
         self.revision, self._due, self._resynced = revision, False, now
 
@@ -188,18 +134,21 @@ class Publisher:
         except (Denied, Invalid, Conflict, Missing) as error:
             self.tally.troubles[namespace] = str(error)
 
-    def _learn(self) -> None:
-        """Which reports there are. Raises NotServed."""
+    def _learn(self, hurry: Callable[[], bool]) -> bool:
+        """Which reports there are; whether there was time to find out. Raises NotServed."""
         form = self._settings.form
         shelves: dict[str, dict[str, Part]] = {}
         try:
             for plural in (form.plural, form.cluster_plural):
                 for item in self._pages(f"{form.root}/{plural}"):
+                    if hurry():
+                        return False
                     self._take(item, shelves)
         except Missing:
             raise NotServed(f"this cluster does not serve {form.group}/{form.version}") from None
         self._shelves = {namespace: self._shelf(namespace, parts) for namespace, parts in shelves.items()}
         self._find_seals(fresh=True)
+        return True
 
     def _learn_one(self, namespace: str) -> None:
         shelves: dict[str, dict[str, Part]] = {}
@@ -399,6 +348,3 @@ class Publisher:
             "name": name,
             "uid": found["metadata"]["uid"],
         }
-
-
-__all__ = ["ApiError", "NotServed", "Ownerless", "Publisher", "Publishing", "Tally", "Unreachable"]

@@ -23,7 +23,8 @@ from webhook.cluster.api import Api
 from webhook.cluster.errors import ApiError
 from webhook.cluster.event_writer import Events
 from webhook.cluster.report_kinds import Kinds
-from webhook.cluster.report_writer import NotServed, Ownerless, Publisher, Publishing
+from webhook.cluster.report_needs import NotServed, Ownerless, Publishing
+from webhook.cluster.report_writer import Publisher
 from webhook.report.journal import Journal, JournalReader, Limits, NotAJournal
 from webhook.report.journal_file import SCHEMA, kind_of
 
@@ -89,6 +90,17 @@ class Reporter:
         self._told: Told | None = None
         self._resync = 0.0
         self._pause = 0.0
+        self._ending = False
+
+    def finish(self) -> None:
+        """Tell once more what there is, with no time to look at everything again."""
+        self._ending = True
+        for _ in range(LAST_TURNS):
+            if not self._settings.alive():
+                return
+            self.turn()
+            if self.is_done:
+                return
 
     def turn(self) -> float:
         """Tell what is new; seconds until the next turn. Never raises for what the API server or the journal say."""
@@ -123,11 +135,20 @@ class Reporter:
         if self._publisher is None or self._publisher.journal != reader.id:
             self._publisher = Publisher(self._api, reader, settings, self._kinds)
         now = dt.datetime.now(dt.UTC)
-        if self._publisher.is_settled and time.monotonic() < self._resync:
+        if self._ending:
+            self._publish_last(self._publisher, now)
+        elif self._publisher.is_settled and time.monotonic() < self._resync:
             self._publisher.round(now)
         else:
-            self._publisher.resync(now)
+            self._publisher.resync(now, self._settings.finishing)
             self._resync = time.monotonic() + RESYNC * random.uniform(0.8, 1.2)  # noqa: S311
+
+    def _publish_last(self, publisher: Publisher, now: dt.datetime) -> None:
+        """What has changed; everything only where it must be."""
+        if publisher.has_begun:
+            publisher.round(now)
+        if not publisher.is_settled:
+            publisher.resync(now)
 
     def _tell(self, reader: JournalReader) -> None:
         if self._events is None:
@@ -233,12 +254,7 @@ def run(settings: ReporterSettings) -> None:
             due = time.monotonic() + reporter.turn()
         time.sleep(TICK)
     settings.settle()
-    for _ in range(LAST_TURNS):
-        if not settings.alive():
-            return
-        reporter.turn()
-        if reporter.is_done:
-            return
+    reporter.finish()
 
 
 def journal_at(path: Path) -> Path:

@@ -8,8 +8,8 @@ from functools import partial
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from webhook.cluster.mirror import alive_with
+from webhook.cluster.report_needs import Publishing
 from webhook.cluster.report_objects import FORMATS
-from webhook.cluster.report_writer import Publishing
 from webhook.cluster.reporter import ReporterSettings, ReporterState, settle
 from webhook.cluster.reporter import run as report
 from webhook.server.parts import Server
