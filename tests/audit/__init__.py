@@ -1,0 +1,1 @@
+"""Audit changes nothing, and records what Enforce would have done."""

@@ -1,0 +1,1 @@
+"""The stories of tests/rewriting, told again: collected by Shelf of tests/audit/retelling.py."""
