@@ -100,7 +100,14 @@ class Process:
         self.stop_file = self.folder / "stop"
         self.stop_file.unlink(missing_ok=True)
         self.state_file.unlink(missing_ok=True)
-        told = {"kubeconfig": str(sandbox.kubeconfig()), "journal": str(journal), "form": form, "name": name, **more}
+        user = more.pop("user", "admin")
+        told = {
+            "kubeconfig": str(sandbox.kubeconfig(user)),
+            "journal": str(journal),
+            "form": form,
+            "name": name,
+            **more,
+        }
         self.process: SpawnProcess = multiprocessing.get_context("spawn").Process(
             target=_report, args=(told, str(self.folder)), daemon=True
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -296,3 +297,46 @@ def test_kubernetes_removes_the_reports_of_a_release_that_is_gone(own_sandbox: S
     own_sandbox.start_controller_manager()
     assert own_sandbox.request("DELETE", f"{roles}/owner").status == 200
     eventually(lambda: not reports(own_sandbox, OPENREPORTS), 120)
+
+
+GROUPS = {
+    "reports": "openreports.io",
+    "clusterreports": "openreports.io",
+    "clusterroles": "rbac.authorization.k8s.io",
+    "events": "events.k8s.io",
+}
+INSTALL = Path(__file__).parents[2] / "docs" / "install.md"
+
+
+def test_it_needs_no_more_rights_than_the_docs_tell(
+    reporting: Sandbox, namespace: str, name: str, tmp_path: Path
+) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1"
+    rows = re.findall(r"^\| webhook \| `(\w+)`(, by name)? \| ([\w, ]+) \|", INSTALL.read_text(), re.MULTILINE)
+    rules = [
+        {"apiGroups": [GROUPS[resource]], "resources": [resource], "verbs": verbs.split(", ")}
+        | ({"resourceNames": [name]} if named else {})
+        for resource, named, verbs in rows
+        if resource in GROUPS
+    ]
+    assert len(rules) == len(GROUPS)
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "outsider@example.com"}],
+    }
+    recorder = Recorder(tmp_path)
+    recorder.record(event(1, namespace), event(2, namespace, outcome="refused"), event(3, ""))
+    told = {"user": "outsider", "owner": name, "events": True}
+    with reporting_with(reporting, recorder.path, "openreports", name, **told) as process:
+        eventually(lambda: "forbidden" in process.state.failure)
+        role = {"metadata": {"name": name}, "rules": rules}
+        assert reporting.request("POST", f"{rbac}/clusterroles", role).status == 201
+        assert reporting.request("POST", f"{rbac}/clusterrolebindings", binding).status == 201
+        eventually(lambda: counted(reporting, OPENREPORTS, name) == recorder.counted)
+        eventually(lambda: process.state.events == 1)
+        assert (process.state.failure, process.state.troubles) == ("", ())
+        assert reporting.request("DELETE", f"{OPENREPORTS.collection(namespace)}/{name}").status == 200
+        recorder.record(event(4, namespace))
+        eventually(lambda: counted(reporting, OPENREPORTS, name) == recorder.counted)
+    assert reporting.request("DELETE", f"{rbac}/clusterrolebindings/{name}").status == 200

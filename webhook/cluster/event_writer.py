@@ -78,7 +78,7 @@ class Events:
     overall: tuple[float, float] = (50, 1.0)
     clock: Callable[[], float] = monotonic
     written: int = 0
-    held_back: int = 0  # repeats that no Event has told of yet
+    held_back: int = 0  # repeats that were too many to be told at once
     trouble: str = ""
     _counts: OrderedDict[str, int] = field(default_factory=OrderedDict)
     _series: OrderedDict[str, _Series] = field(default_factory=OrderedDict)

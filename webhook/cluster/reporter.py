@@ -56,7 +56,7 @@ class ReporterState:
     writes: int = 0
     conflicts: int = 0
     events: int = 0
-    held_back: int = 0  # repeats for which there was no Event yet
+    held_back: int = 0  # repeats that were too many to be told at once
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,12 +59,12 @@ def metrics(state: ReporterState | None) -> Iterator[Metric]:
         "reports_last_success_timestamp_seconds": ("When everything was last reported.", told.contact),
         "reports": ("Reports that there are of ours.", told.reports),
         "reports_rows": ("Rows in them that count what this pod has found.", told.rows),
-        "events_held_back": ("Repeats that no Event has told of yet.", told.held_back),
     }
     counters = {
         "reports_writes": ("Writes of reports.", told.writes),
         "reports_conflicts": ("Writes that were tried again, since others wrote the same report.", told.conflicts),
         "events_written": ("Events written or continued.", told.events),
+        "events_held_back": ("Repeats that were too many to be told at once.", told.held_back),
     }
     for name, (meaning, value) in gauges.items():
         yield GaugeMetricFamily(f"fieldwarden_{name}", meaning, value=value if state else None)
