@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rank = {name: number for number, name in enumerate(ORDER)}
     ours.sort(key=lambda item: rank.get(item.path.stem, -1))
     items[:] = [*ours, *(item for item in items if item.path.parent != HERE)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure shows the pods as they are then: afterwards they are gone."""
+    report = yield
+    release = getattr(item, "funcargs", {}).get("release")
+    if report.failed and release is not None:
+        report.sections.append(("release", release.told()))
+    return report
 
 
 @pytest.fixture(scope="session")

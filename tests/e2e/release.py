@@ -111,6 +111,14 @@ class Release:
             for worker in self.cluster.request("GET", f"{self.proxied(pod, 8080)}/readyz").body.get("workers", ())
         ]
 
+    def told(self) -> str:
+        """How it is, for whoever has to find out why a test failed."""
+        here = ("-n", self.namespace)
+        chosen = [f"--selector=app.kubernetes.io/component={one}" for one in ("controller", "webhook")]
+        asked = [("get", "pods,events", *here)] + [("logs", "--tail=20", "--prefix", *here, one) for one in chosen]
+        said = [self.cluster.kubectl(*one, check=False) for one in asked]
+        return "\n".join(f"{one.stdout}{one.stderr}" for one in said)
+
     def _helm(self, verb: str, *args: str, values: Mapping[str, Any] | None = None) -> Completed:
         argv = ["helm", verb, *args, f"--namespace={self.namespace}"]
         argv += [f"--timeout={_WAIT}"] if "--wait" in args or verb == "test" else []

@@ -12,6 +12,7 @@ from tests.e2e.cluster import Cluster, Object
 from tests.e2e.release import Release
 from tests.e2e.served import in_force
 
+DEPLOYMENT = "deployment/fieldwarden-{}"
 EVERYTHING: Object = {
     "apiVersion": "fieldwarden.dev/v1alpha1",
     "kind": "FieldPolicy",
@@ -61,14 +62,21 @@ def place(cluster: Cluster, release: Release) -> Iterator[str]:
     release.having(mode="Enforce", webhooks={"failurePolicy": "Fail"})
     in_force(release, EVERYTHING)
     yield make_namespace(cluster.alive(), "heal")
+    _scale(cluster, release, webhook=2, controller=1)
+    cluster.kubectl("rollout", "status", DEPLOYMENT.format("webhook"), "-n", release.namespace)
     in_force(release)
+
+
+def _scale(cluster: Cluster, release: Release, **replicas: int) -> None:
+    for component, count in replicas.items():
+        to = f"--replicas={count}"
+        cluster.kubectl("scale", DEPLOYMENT.format(component), to, "-n", release.namespace)
 
 
 def test_a_cluster_heals_with_no_pod_of_ours(cluster: Cluster, release: Release, place: str) -> None:
     cluster.put(worker(place))
     cluster.wait_until(lambda: bool(running(cluster, place)))
-    deployments = ("deployment/fieldwarden-webhook", "deployment/fieldwarden-controller", "-n", release.namespace)
-    cluster.kubectl("scale", "--replicas=0", *deployments)
+    _scale(cluster, release, webhook=0, controller=0)
     cluster.wait_until(lambda: not any(release.pods(one, ending=True) for one in ("webhook", "controller")))
     status, message = write(cluster, place)
     assert (status, "failed calling webhook" in message) == (500, True), message
@@ -78,12 +86,10 @@ def test_a_cluster_heals_with_no_pod_of_ours(cluster: Cluster, release: Release,
     cluster.wait_until(lambda: running(cluster, place) not in ([], [victim]))
     _nodes_live(cluster)
 
-    cluster.kubectl("scale", "--replicas=1", *deployments)
-    cluster.kubectl("scale", "--replicas=2", deployments[0], "-n", release.namespace)
+    _scale(cluster, release, webhook=2, controller=1)
     cluster.wait_until(lambda: write(cluster, place)[0] == 201)
     status, message = write(cluster, place, "unwanted")
     assert (status, "[everything/unwanted]" in message) == (403, True), message
-    cluster.kubectl("rollout", "status", *deployments[:1], "-n", release.namespace)
 
 
 def _nodes_live(cluster: Cluster) -> None:
