@@ -145,7 +145,6 @@ class Mirror:
         self.tally = Tally()
         self._names = Names()
         self._ours, self._theirs = Line(audited), Line(bare)
-        self._admin = [("Authorization", f"Bearer {bare.users['admin'].token}")]
         self._lock = threading.Lock()
 
     def read(self, method: str, target: str, payload: bytes | None, headers: Sequence[tuple[str, str]]) -> Said:
