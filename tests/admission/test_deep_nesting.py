@@ -18,7 +18,7 @@ from webhook.policy import load_text
 def judge():
     loaded = load_text(Path(sys.argv[1]).read_text(), "p.yaml")
     answer = Engine(loaded.policies).answer(sys.stdin.buffer.read(), "validate")
-    print(answer.decision.allowed, *[path for result in answer.decision.results for path in result.paths][:1])
+    print(answer.decision.allowed, len(answer.decision.warnings), *[path for result in answer.decision.results for path in result.paths][:1])
 
 sys.setrecursionlimit(12_000)
 threading.stack_size(64 << 20)
@@ -43,12 +43,13 @@ spec:
 """
 
 
-def judge(depth: int, folder: Path) -> list[str]:
+def judge(depth: int, folder: Path, mode: str = "Enforce") -> list[str]:
+    """Whether it is allowed, how many warnings there are, and the first path that was found."""
     review = json.loads(REVIEW.read_text())
     deep = "[" * depth + "]" * depth
     body = json.dumps(review).replace('"size"', f'"deep": {deep}, "size"')
     policy = folder / "policy.yaml"
-    policy.write_text(POLICY)
+    policy.write_text(POLICY.replace("mode: Enforce", f"mode: {mode}"))
     done = subprocess.run(
         [sys.executable, "-c", JUDGE, str(policy)], input=body.encode(), capture_output=True, check=False, timeout=60
     )
@@ -57,8 +58,13 @@ def judge(depth: int, folder: Path) -> list[str]:
 
 
 def test_a_write_beside_a_deep_value_is_judged(tmp_path: Path) -> None:
-    assert judge(1_500, tmp_path) == ["False", ".spec.size"]
+    assert judge(1_500, tmp_path) == ["False", "0", ".spec.size"]
 
 
 def test_a_write_that_nests_too_deeply_to_be_followed_is_denied_where_a_policy_is_enforced(tmp_path: Path) -> None:
-    assert judge(5_000, tmp_path) == ["False"]
+    assert judge(5_000, tmp_path) == ["False", "0"]
+
+
+def test_elsewhere_it_passes_and_only_warn_tells(tmp_path: Path) -> None:
+    assert judge(5_000, tmp_path, "Warn") == ["True", "1"]
+    assert judge(5_000, tmp_path, "Audit") == ["True", "0"]

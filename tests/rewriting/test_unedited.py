@@ -171,3 +171,25 @@ def test_claims_may_be_left_out(web: Web) -> None:
     assert not story.request("PUT", item).allowed().stored
     story.request("PATCH", {"metadata": {"managedFields": None}}, content_type=MERGE_PATCH).allowed()
     assert story.claims() == [ITS]
+
+
+def test_kubectls_own_move_under_every_policy(tell: Tell, place: Place) -> None:
+    """Its Update claim has another name by then, holds the annotation that the server writes anew, and moves all the same."""
+    story = tell(manifests.deployment(place("all")))
+    manifest = json.dumps(story.git)
+    story.kubectl("apply -f -", stdin=manifest)
+    assert story.owners(LABEL) == ["people (Update)"]
+    assert story.kubectl("apply --server-side -f -", stdin=manifest).ok
+    assert story.owners(LABEL) == ["kubectl (Apply)"]
+    assert {claim.split(" ")[1] for claim in story.claims()} == {"(Apply)"}  # and one of the annotation's alone
+
+
+def test_an_apply_by_kubectl_of_what_was_not_renamed_yet(tell: Tell, place: Place) -> None:
+    story = tell(manifests.deployment(place("all")))
+    manifest = json.dumps(story.git)
+    story.kubectl("apply -f -", stdin=manifest, user="admin")  # exempt
+    assert story.owners(LABEL) == ["kubectl-client-side-apply (Update)"]
+    answer = story.kubectl("apply --server-side -f -", stdin=manifest)
+    assert answer.ok, answer
+    assert story.owners(LABEL) == ["kubectl (Apply)"]
+    assert "kubectl-client-side-apply (Update)" not in story.claims()

@@ -226,8 +226,9 @@ def _annotations(results: tuple[Result, ...], *, allowed: bool) -> dict[str, str
 
 def _too_deep(policies: PolicySet, request: Request, cap: Mode) -> Decision:
     """An object that nests too deeply to be followed must not pass where a policy is enforced."""
-    enforced = [policy.name for policy in policies.about(request) if in_force(policy, cap)]
+    modes = {policy.name: policy.mode.capped(cap) for policy in policies.about(request)}
+    enforced = [name for name, mode in modes.items() if mode is Mode.ENFORCE]
     text = "the object nests too deeply to be judged"
     if not enforced:
-        return Decision(warnings=(text,))
+        return Decision(warnings=(text,) if Mode.WARN in modes.values() else ())
     return Decision(allowed=False, message=f"[{', '.join(enforced)}] {text}", policies=tuple(enforced))

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from webhook.admission.draft import Draft, item_prefixes
-from webhook.admission.evidence import Evidence
+from webhook.admission.evidence import LAST_APPLIED, Evidence
 from webhook.admission.explanations import ancient_changes
 from webhook.admission.hypotheses import nobody, updater
 from webhook.admission.understand import Understood, evidence_of
@@ -109,9 +109,21 @@ def _ways(
     for me in _writers(evidence):
         if not set(evidence.altered) <= {me}:
             continue
-        undone = _undone(me, evidence)
+        seen = _without_last_applied(me, evidence)
+        undone = _undone(me, seen)
         if undone or moved:
-            yield partial(_taken_back, me, evidence, undone, moved, values)
+            yield partial(_taken_back, me, seen, undone, moved, values)
+
+
+def _without_last_applied(me: Identity, evidence: Evidence) -> Evidence:
+    """At an apply by kubectl the server itself writes that annotation anew, whoever claims it, and moves no claim."""
+    written = evidence.comparison.written
+    if me != Identity("kubectl", "Apply", evidence.request.subresource) or LAST_APPLIED not in written:
+        return evidence
+    if evidence.old_value(LAST_APPLIED) is ABSENT:
+        return evidence
+    less = written - FieldSet.from_paths([FieldPath(LAST_APPLIED)])
+    return replace(evidence, comparison=evidence.comparison._replace(written=less))
 
 
 def _writers(evidence: Evidence) -> Iterator[Identity]:

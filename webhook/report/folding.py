@@ -32,6 +32,7 @@ KEY = (
     "user",
     "dry_run",
     "outcome",
+    "would",
 )
 """The fields of a record by which repeats are told."""
 
@@ -125,7 +126,7 @@ def key_of(record: Record) -> str:
 
 def merged(one: Record, other: Record) -> Record:
     """Both as one. What is not told of all is told of the last."""
-    last = max(one, other, key=lambda record: (record.last, record.mode, record.would, record.owner))
+    last = max(one, other, key=lambda record: (record.last, record.mode, record.owner))
     days = dict(one.days)
     for day, count in other.days.items():
         days[day] = days.get(day, 0) + count

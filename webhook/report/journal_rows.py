@@ -12,7 +12,7 @@ from webhook.report.folding import KEY, merged
 from webhook.report.records import Record
 from webhook.report.ticks import moment, ticks
 
-NAMES = (*KEY, "mode", "would", "owner", "paths", "count", "first", "last")
+NAMES = (*KEY, "mode", "owner", "paths", "count", "first", "last")
 _COLUMNS = ", ".join(NAMES)
 _DAYS = "(SELECT group_concat(day || ' ' || count) FROM days WHERE record = records.id)"
 _SELECT = f"SELECT id, key, level, {_COLUMNS}, {_DAYS} FROM records"  # noqa: S608 - names of ours
@@ -21,10 +21,7 @@ _INSERT = (
     f"INSERT INTO records (key, level, revision, {_COLUMNS}) "  # noqa: S608
     f"VALUES (?, ?, ?, {', '.join('?' * len(NAMES))})"
 )
-_UPDATE = (
-    "UPDATE records SET revision = ?, mode = ?, would = ?, owner = ?, paths = ?, count = ?, first = ?, last = ? "
-    "WHERE id = ?"
-)
+_UPDATE = "UPDATE records SET revision = ?, mode = ?, owner = ?, paths = ?, count = ?, first = ?, last = ? WHERE id = ?"
 _ADD_DAY = (
     "INSERT INTO days (record, day, count) VALUES (?, ?, ?) "
     "ON CONFLICT (record, day) DO UPDATE SET count = count + excluded.count"
@@ -49,7 +46,7 @@ def put(connection: sqlite3.Connection, key: str, record: Record, revision: int,
         known = row_of(found)
         at = known.id
         both = merged(replace(known.record, days={}), record)
-        changed = both.mode, both.would, both.owner, _paths(both), both.count, ticks(both.first), ticks(both.last)
+        changed = both.mode, both.owner, _paths(both), both.count, ticks(both.first), ticks(both.last)
         connection.execute(_UPDATE, (revision, *changed, at))
     connection.executemany(_ADD_DAY, [(at, day, count) for day, count in record.days.items()])
     return found is None

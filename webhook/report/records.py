@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 class Record:
     """What one writer did to one object, as often as it did so, as one rule saw it. Names and paths, never values.
 
-    Everything down to `outcome` is the key by which repeats are folded; the rest is of all of them, or of the last.
+    Everything down to `would` is the key by which repeats are folded; the rest is of all of them, or of the last.
     """
 
     policy: str
@@ -28,8 +28,8 @@ class Record:
     user: str
     dry_run: bool
     outcome: str  # refused, rewritten, recorded
-    mode: str  # the policy's, capped by the server's
     would: str  # what Enforce would do, or did: deny, restore, reassign, release, prune, rename; record where nothing
+    mode: str  # the policy's, capped by the server's
     owner: str  # whose claim it was about; "" for none
     paths: tuple[str, ...]  # of all repeats, sorted, at most MAX_PATHS of them
     count: int
