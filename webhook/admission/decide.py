@@ -12,7 +12,7 @@ from webhook.admission.judge import Judgement, judge, rewriters
 from webhook.admission.mutate import mutated, refuses
 from webhook.admission.patching import Operation
 from webhook.admission.review import BadCall, Review
-from webhook.admission.rewrite import asks_rewrite, can_rewrite, in_force, key_of
+from webhook.admission.rewrite import asks_rewrite, can_rewrite, key_of
 from webhook.fields import Change, Claim, FieldPath, FieldsError, FieldSet, Identity, ManagedFields, Request
 from webhook.fields.errors import TooDeep
 from webhook.policy.compiled import Action, Event, Mode, RenameRule
