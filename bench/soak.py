@@ -1,5 +1,5 @@
 """The soak: `python bench/soak.py [SECONDS]`. A real server under steady load, a worker killed every now and then; at the
-end every event that was answered must have been counted once, wherever events are counted.
+end every event that was answered must have been counted once, in the journal and in the reports of a real API server.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench.material import ROOT, review
+from tests.reports_cluster.installing import install
+from webhook.cluster.report_objects import OPENREPORTS
+from webhook.sandbox import Sandbox
 
 POLICY = """\
 apiVersion: fieldwarden.dev/v1alpha1
@@ -55,6 +58,7 @@ class Run:
     """What happened. Events by the name of the object that they are about."""
 
     folder: Path
+    kubeconfig: Path | None = None  # of a cluster that is reported to
     sent: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
     taken: list[float] = field(default_factory=list)  # seconds of each answer
@@ -75,14 +79,28 @@ def in_journal(run: Run) -> Counter[str]:
     return found
 
 
-COUNTED: dict[str, Callable[[Run], Counter[str]]] = {"journal": in_journal}
-"""Wherever events are counted, and what is counted there at the end."""
+def in_reports(run: Run) -> Counter[str]:
+    from webhook.cluster.report_source import ClusterReports
+
+    found: Counter[str] = Counter()
+    for record in ClusterReports.connect(run.kubeconfig).records(None):
+        found[record.name] += record.count
+    return found
 
 
-def soak(plan: Plan, folder: Path) -> Run:
-    """Send, kill, and stop the server as it is stopped in a cluster."""
-    run = Run(folder)
-    with _server(folder, plan.workers) as (process, listen, ops):
+def counted(run: Run) -> dict[str, Counter[str]]:
+    """What is counted at the end, wherever it is counted."""
+    found = {"journal": in_journal(run)}
+    if run.kubeconfig is not None:
+        found["reports"] = in_reports(run)
+    return found
+
+
+def soak(plan: Plan, folder: Path, kubeconfig: Path | None = None) -> Run:
+    """Send, kill, and stop the server as it is stopped in a cluster. `kubeconfig`: of one to report to."""
+    run = Run(folder, kubeconfig)
+    reports = {"--reports": "openreports", "--kubeconfig": kubeconfig} if kubeconfig else {}
+    with _server(folder, plan.workers, reports) as (process, listen, ops):
         stop = threading.Event()
         clients = [_Client(run, plan, listen, number, stop) for number in range(plan.clients)]
         for client in clients:
@@ -150,7 +168,9 @@ class _Client(threading.Thread):
 
 
 @contextlib.contextmanager
-def _server(folder: Path, workers: int) -> Iterator[tuple[subprocess.Popen[bytes], tuple[str, int], tuple[str, int]]]:
+def _server(
+    folder: Path, workers: int, more: dict[str, Any]
+) -> Iterator[tuple[subprocess.Popen[bytes], tuple[str, int], tuple[str, int]]]:
     (folder / "policy.yaml").write_text(POLICY)
     ports = folder / "ports.json"
     settings = {
@@ -163,6 +183,7 @@ def _server(folder: Path, workers: int) -> Iterator[tuple[subprocess.Popen[bytes
         "--workers": workers,
         "--drain": 0,
         "--log-level": "warning",
+        **more,
     }
     words = [str(word) for pair in settings.items() for word in pair]
     program = "from webhook.cli.serve import serve; serve(prog_name='serve')"
@@ -232,8 +253,7 @@ def tell(run: Run, plan: Plan) -> int:
         print(f"the load was not reached: {sent / plan.seconds:.0f} events a second, {plan.rate:.0f} were to be sent")
         return 1
     bad = 0
-    for place, count in COUNTED.items():
-        found = count(run)
+    for place, found in counted(run).items():
         wrong = faults(run, found)
         print(f"{place}: {sum(found.values())} events counted; {len(wrong)} of {len(run.sent)} objects counted wrong")
         print(*wrong[:10], sep="\n", end="\n" if wrong else "")
@@ -244,8 +264,10 @@ def tell(run: Run, plan: Plan) -> int:
 
 def main(arguments: list[str]) -> int:
     plan = Plan(seconds=float(arguments[0])) if arguments else Plan()
-    with tempfile.TemporaryDirectory(prefix="fieldwarden-soak-") as name:
-        return tell(soak(plan, Path(name)), plan)
+    with tempfile.TemporaryDirectory(prefix="fieldwarden-soak-") as name, Sandbox.start() as sandbox:
+        folder = Path(name)
+        install(sandbox, OPENREPORTS, folder)
+        return tell(soak(plan, folder, sandbox.kubeconfig()), plan)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from bench.soak import COUNTED, Plan, Run, faults, soak
+from bench.soak import Plan, Run, counted, faults, soak
 
 
 def test_a_short_soak_counts_every_event_that_was_answered_once(tmp_path: Path) -> None:
@@ -13,7 +13,7 @@ def test_a_short_soak_counts_every_event_that_was_answered_once(tmp_path: Path) 
     assert run.killed >= 3
     assert sum(run.answered.values()) > 300
     assert run.lost == 0
-    assert {place: faults(run, count(run)) for place, count in COUNTED.items()} == {"journal": []}
+    assert {place: faults(run, found) for place, found in counted(run).items()} == {"journal": []}
 
 
 def test_a_soak_would_notice_what_is_lost_doubled_or_made_up() -> None:
