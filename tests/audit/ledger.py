@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
+
+import pytest
 
 from tests.audit.likeness import Object
 from tests.audit.mirror import Event, Tally
 from tests.audit.servers import Twins
-from tests.audit.told import OF_THE_LAST, OTHERWISE, SILENT, is_of
+from tests.audit.told import OTHERWISE, SILENT, is_of
 from webhook.report.journal import JournalReader
 from webhook.report.records import Record
 from webhook.sandbox import SandboxError
@@ -26,7 +28,7 @@ def check(twins: Twins, nodeid: str) -> None:
     silent = next((count for name, count in SILENT.items() if is_of(nodeid, name)), 0)
     assert tally.silent == silent, f"{tally.silent} of {tally.steps} steps wrote nothing"
     _check_events(tally, nodeid)
-    _check_journal(twins, tally, any(is_of(nodeid, name) for name in OF_THE_LAST))
+    _check_journal(twins, tally)
 
 
 def _check_events(tally: Tally, nodeid: str) -> None:
@@ -60,6 +62,9 @@ def _unnamed(wanted: Events, recorded: Events) -> bool:
 _AS: dict[str, Callable[[Events, Events], bool]] = {"once": _once, "more": _more, "unnamed": _unnamed}
 
 
+_TOLD_APART = ("policy", "rule", "event", "outcome", "mode", "resource", "namespace", "name", "user")
+
+
 class Entry(NamedTuple):
     """What the journal tells apart, and how often it was seen; paths as far as a log line goes."""
 
@@ -70,44 +75,28 @@ class Entry(NamedTuple):
     paths: frozenset[str]
 
 
-def _check_journal(twins: Twins, tally: Tally, of_the_last: bool) -> None:
+def _check_journal(twins: Twins, tally: Tally) -> None:
     """It may be written behind the answer."""
     assert twins.mirror.beside is not None
     reader = JournalReader(twins.mirror.beside.audit.journal)
     wanted = _of_results(tally.found)
-    if of_the_last:
-        apart, wanted = wanted, _of_the_last(wanted)
-        assert apart != wanted, "there is nothing to fold: take it from OF_THE_LAST"
     places = {(result["namespace"], "" if result["namespace"] else result["name"]) for result in tally.found}
 
     def kept() -> set[Entry]:
-        found = [
+        return _of_records(
             record for space, name in places for record in reader.records(namespace=space) if name in ("", record.name)
-        ]
-        return _of_the_last(_of_records(found)) if of_the_last else _of_records(found)
+        )
 
     try:
         twins.wait_until(lambda: kept() == wanted)
     except SandboxError:
-        assert kept() == wanted
-
-
-def _of_the_last(entries: set[Entry]) -> set[Entry]:
-    """Whatever would be done, in one."""
-    folded: dict[tuple[tuple[str, ...], bool], list[Entry]] = {}
-    for entry in entries:
-        folded.setdefault((entry.of, entry.dry_run), []).append(entry)
-    return {
-        Entry(*key, "", sum(each.often for each in found), frozenset().union(*(each.paths for each in found)))
-        for key, found in folded.items()
-    }
+        pytest.fail(f"the journal differs: {kept() ^ wanted}")
 
 
 def _of_results(results: list[Object]) -> set[Entry]:
     folded: dict[tuple[tuple[str, ...], bool, str], list[Object]] = {}
     for result in results:
-        names = ("policy", "rule", "event", "resource", "namespace", "name", "user")
-        of = (*(result[name] for name in names), result["manager"] or "")
+        of = (*(result[name] for name in _TOLD_APART), result["manager"] or "")
         folded.setdefault((of, result["dry_run"], (result["action"] or "record").lower()), []).append(result)
     return {
         Entry(*key, len(found), frozenset(path for result in found for path in result["paths"]))
@@ -115,12 +104,10 @@ def _of_results(results: list[Object]) -> set[Entry]:
     }
 
 
-def _of_records(records: list[Record]) -> set[Entry]:
-    for record in records:
-        assert (record.outcome, record.mode) == ("recorded", "Audit"), record
+def _of_records(records: Iterable[Record]) -> set[Entry]:
     return {
         Entry(
-            (one.policy, one.rule, one.event, one.resource, one.namespace, one.name, one.user, one.manager),
+            (*(getattr(one, name) for name in _TOLD_APART), one.manager),
             one.dry_run,
             one.would,
             one.count,

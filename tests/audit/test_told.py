@@ -7,11 +7,9 @@ import ast
 import pytest
 
 from tests.audit.retelling import TESTS
-from tests.audit.told import LEFT_OUT, NAMED_ANEW, OF_THE_LAST, OTHERWISE, SHORT, SILENT
+from tests.audit.told import LEFT_OUT, NAMED_ANEW, OTHERWISE, SHORT, SILENT
 
-NAMES = sorted(
-    {*LEFT_OUT, *SHORT, *SILENT, *NAMED_ANEW, *OF_THE_LAST, *(n for names in OTHERWISE.values() for n in names)}
-)
+NAMES = sorted({*LEFT_OUT, *SHORT, *SILENT, *NAMED_ANEW, *(n for names in OTHERWISE.values() for n in names)})
 
 
 @pytest.mark.parametrize("name", NAMES)

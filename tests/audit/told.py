@@ -39,9 +39,6 @@ OTHERWISE = {
 }
 """Where the audit records something else than Enforce does, and in which way."""
 
-OF_THE_LAST = ("rewriting/test_reassign.py::test_what_the_write_added_is_not_given_to_the_owner",)
-"""One write, one rule, two actions: the journal folds both into one record, which tells what becomes of the last."""
-
 NAMED_ANEW: dict[str, dict[str, Any]] = {
     "rewriting/test_quiet.py": {"ROUNDS": 6},  # each round is the same again
 }
