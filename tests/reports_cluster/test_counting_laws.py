@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.reports_cluster.world import NAMESPACES, Crash, Object, World, seen_once
-from webhook.cluster.errors import Unreachable
+from webhook.cluster.errors import Denied, Missing, Unreachable
 
 STEPS = (
     ("record",) * 6
     + ("publish",) * 6
     + ("start", "end", "delete", "coarsen", "forget", "resync", "hours", "late", "days", "days")
 )
+TROUBLES = ("",) * 12 + ("others",) * 4 + ("before", "after", "late", "kill", "done", "unserved", "forbidden")
 DEEPEST = 3
 SYNCED = dt.timedelta(hours=20)
 """So often at least a process that lives sees the cluster: else it is taken for gone."""
@@ -29,13 +30,12 @@ class Chance:
         self.world, self.data, self.apart, self.depth = world, data, apart, 0
         self.recorded: Counter[str] = Counter()  # by day, ever
         self.steps: tuple[str, ...] = STEPS
+        self.troubles: tuple[str, ...] = TROUBLES
         world.cluster.before = self.on_call
 
     def on_call(self, method: str, path: str, act: Callable[[], Object]) -> None:
         """Before a call is done: it may fail, be done and fail, come late, kill who asks; others may act first."""
-        what = self.data.draw(
-            st.sampled_from(("",) * 12 + ("others",) * 4 + ("before", "after", "late", "kill", "done"))
-        )
+        what = self.data.draw(st.sampled_from(self.troubles))
         if what == "others" and self.depth < DEEPEST:
             self.depth += 1
             try:
@@ -50,6 +50,10 @@ class Chance:
         if what == "late" and method != "GET":
             self.world.cluster.late.append(act)
             raise Unreachable(path)
+        if what == "unserved":
+            raise Missing(path, 404)
+        if what == "forbidden":
+            raise Denied(path, 403)
         if what == "kill":
             raise Crash
         if what == "done":
@@ -80,14 +84,18 @@ class Chance:
         elif what == "delete" and world.cluster.objects:
             world.delete(draw(st.sampled_from(sorted(world.cluster.objects))))
         elif self.depth == 0 and what == "end":
-            world.end(number)
+            world.end(number, arrive=not self.apart)
         elif self.depth == 0 and what in ("hours", "days"):
             for _ in range(4 if what == "days" else 1):
                 self.wait(draw(st.integers(1, 19)) if what == "hours" else 19)
 
     def wait(self, hours: int) -> None:
-        """Time goes by; unless processes may be cut off from the cluster, each sees it often enough."""
+        """Time goes by; unless processes may be cut off from the cluster, each sees it often enough.
+
+        No write is on its way for hours: the API server gives up after a minute.
+        """
         world = self.world
+        world.cluster.deliver()
         world.now += dt.timedelta(hours=hours)
         if self.apart:
             return
@@ -101,7 +109,7 @@ class Chance:
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_reports_tell_exactly_what_journals_recorded(data: st.DataObject) -> None:
-    world = World()
+    world = World(keep_days=3000)
     chance = Chance(world, data, apart=False)
     for _ in range(data.draw(st.integers(5, 40))):
         chance.happen()
@@ -113,7 +121,7 @@ def test_reports_tell_exactly_what_journals_recorded(data: st.DataObject) -> Non
 @given(data=st.data())
 def test_who_was_wrongly_taken_for_gone_doubles_nothing(data: st.DataObject) -> None:
     """By day: rows may have become coarser since. What it recorded on days after that is told in full."""
-    world = World()
+    world = World(keep_days=3000)
     chance = Chance(world, data, apart=True)
     for _ in range(data.draw(st.integers(5, 40))):
         chance.happen()
@@ -150,7 +158,7 @@ def test_what_is_too_old_goes_from_every_count(data: st.DataObject) -> None:
 @given(data=st.data())
 def test_where_nothing_goes_wrong_no_report_needs_to_be_looked_at_twice(data: st.DataObject) -> None:
     """What has changed in the journals is enough, once everybody has begun."""
-    world = World()
+    world = World(keep_days=3000)
     chance = Chance(world, data, apart=False)
     world.cluster.before = lambda method, path, act: None
     chance.steps = ("record",) * 8 + ("publish",) * 4 + ("start", "coarsen", "forget")
@@ -158,4 +166,24 @@ def test_where_nothing_goes_wrong_no_report_needs_to_be_looked_at_twice(data: st
         chance.happen()
     for number in [*world.pods, *world.pods]:  # once more where a journal had forgotten what was gone
         world.publish(number)
+    assert world.cluster.counted() == world.expected
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_what_fails_is_made_up_for_within_minutes(data: st.DataObject) -> None:
+    """Without a look at everything, as long as nobody meddles with the reports, whoever reports lives, and no write comes
+    after its time."""
+    world = World(keep_days=3000)
+    chance = Chance(world, data, apart=False)
+    chance.steps = ("record",) * 8 + ("publish",) * 6 + ("start", "coarsen", "forget")
+    chance.troubles = ("",) * 8 + ("others",) * 4 + ("before", "after", "unserved", "forbidden")
+    for _ in range(data.draw(st.integers(5, 40))):
+        chance.happen()
+    world.cluster.before = lambda method, path, act: None
+    world.cluster.deliver()
+    for _ in range(4):
+        world.now += dt.timedelta(minutes=1)
+        for number in world.pods:
+            world.publish(number)
     assert world.cluster.counted() == world.expected

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from webhook.cluster.errors import Conflict, Missing, Unreachable
+from webhook.cluster.errors import Conflict, Denied, Missing, Unreachable
 from webhook.cluster.report_merging import Stored
-from webhook.cluster.report_needs import Publishing
+from webhook.cluster.report_needs import NotServed, Publishing
 from webhook.cluster.report_objects import GONE, MANAGED, OPENREPORTS, Format, is_ours, read
 from webhook.cluster.report_placing import Bounds
 from webhook.cluster.report_writer import Publisher
@@ -267,16 +267,21 @@ class World:
                 pod.synced = pod.synced if hurried else self.now
             else:
                 pod.publisher.round(self.now)
-        except Unreachable:
+        except (Unreachable, NotServed, Denied):
             return
         except Crash:
             pod.publisher = None
         finally:
             pod.busy = False
 
-    def end(self, number: int) -> None:
-        """The pod goes, and its journal with it. What reports have of it is all that is left."""
-        self.cluster.deliver()
+    def end(self, number: int, *, arrive: bool = True) -> None:
+        """The pod goes, and its journal with it. What reports have of it is all that is left.
+
+        What it had on its way arrives before that, or never.
+        """
+        if arrive:
+            self.cluster.deliver()
+        self.cluster.late.clear()
         journal = self.pods.pop(number).journal.id
         self.gone += self.cluster.counted(journal)
         self.dead.append(journal)

@@ -14,7 +14,7 @@ import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from webhook.cluster.errors import Conflict, Denied, Invalid, Missing
+from webhook.cluster.errors import Conflict, Denied, Invalid, Missing, Unreachable
 from webhook.cluster.report_merging import NEVER, SILENT, Own, expire, named, publish, seal, silent, touch
 from webhook.cluster.report_needs import ApiLike, JournalLike, KindsLike, NotServed, Ownerless, Publishing, Tally
 from webhook.cluster.report_objects import SELECTOR, Object, Row, Stored, is_ours, place, read, size_of, write
@@ -27,6 +27,9 @@ PAGE = 5
 
 TRIES = 10
 """Of one write, against others who write the same report."""
+
+AGAIN, SELDOM = dt.timedelta(seconds=30), 7
+"""After which what failed in one namespace is tried again; where it is gone the pause is doubled so many times."""
 
 NEWEST = 1 << 62
 """A revision after every other."""
@@ -58,6 +61,8 @@ class Publisher:
         self._now = BEFORE
         self._due = True
         self._resynced = self._now
+        self._again: dict[str, dt.datetime] = {}  # namespaces in which something failed, and when to try again
+        self._absent: dict[str, int] = {}  # namespaces that were not there, and how often
         self._taken: set[tuple[str, str]] = set()  # names that reports of somebody else have
 
     @property
@@ -90,11 +95,17 @@ class Publisher:
         if not self._learn(hurry if began else lambda: False):
             return
         self._show_up()
-        for namespace in sorted(wanted | self._shelves.keys()):
-            if began and hurry():
-                return
-            self._attempt(namespace, self._settle)
-        self.revision, self._due, self._resynced = revision, False, now
+        due, self._due = self._due, False  # what comes up meanwhile asks for another one
+        try:
+            for namespace in sorted(wanted | self._shelves.keys()):
+                if began and hurry():
+                    self._due |= due
+                    return
+                self._attempt(namespace, self._settle)
+        except BaseException:
+            self._due = True
+            raise
+        self.revision, self._resynced = revision, now
 
     def round(self, now: dt.datetime) -> None:
         """Write what has changed in the journal, one write for each report."""
@@ -114,38 +125,53 @@ class Publisher:
         for namespace, shelf in list(self._shelves.items()):
             if any(not gone.isdisjoint(part.own) for part in shelf.parts.values()):
                 where.setdefault(namespace, {})
+        for namespace in [one for one, due in self._again.items() if due <= now]:
+            where.pop(namespace, None)
+            self._attempt(namespace, self._settle_anew)
         for namespace, records in sorted(where.items()):
+            if namespace in self._again:  # then everything there is told, and not only what is new
+                continue
             self._attempt(namespace, lambda at, new=records: self._add(at, new, gone))  # type: ignore[misc]
         self.revision = changes.revision
 
     def _attempt(self, namespace: str, act: Callable[[str], None]) -> None:
         """What fails in one namespace holds up no other."""
-        self.tally.troubles.pop(namespace, None)
         try:
             try:
                 act(namespace)
             except _Disturbed:
-                self._learn_one(namespace)
-                self._settle(namespace)
+                self._settle_anew(namespace)
         except _NoNamespace:
             self._shelves.pop(namespace, None)
+            tries = self._absent.get(namespace, 0)  # more and more seldom: it may have been an API server that starts
+            self._absent[namespace] = min(tries + 1, SELDOM)
+            self._again[namespace] = self._now + AGAIN * 2**tries
+            self.tally.troubles.pop(namespace, None)
+            return
         except _Disturbed:
-            self._due = True
-        except (Denied, Invalid, Conflict, Missing) as error:
+            self._again[namespace] = self._now
+            return
+        except (Unreachable, NotServed):
+            self._again[namespace] = self._now  # what was written may be there, or not
+            raise
+        except (Denied, Invalid, Conflict) as error:
             self.tally.troubles[namespace] = str(error)
+            self._again[namespace] = self._now + AGAIN
+            return
+        else:
+            self._absent.pop(namespace, None)
+        self.tally.troubles.pop(namespace, None)
+        self._again.pop(namespace, None)
 
     def _learn(self, hurry: Callable[[], bool]) -> bool:
         """Which reports there are; whether there was time to find out. Raises NotServed."""
         form = self._settings.form
         shelves: dict[str, dict[str, Part]] = {}
-        try:
-            for plural in (form.plural, form.cluster_plural):
-                for item in self._pages(f"{form.root}/{plural}"):
-                    if hurry():
-                        return False
-                    self._take(item, shelves)
-        except Missing:
-            raise NotServed(f"this cluster does not serve {form.group}/{form.version}") from None
+        for plural in (form.plural, form.cluster_plural):
+            for item in self._pages(f"{form.root}/{plural}"):
+                if hurry():
+                    return False
+                self._take(item, shelves)
         self._shelves = {namespace: self._shelf(namespace, parts) for namespace, parts in shelves.items()}
         self._find_seals(fresh=True)
         return True
@@ -158,9 +184,14 @@ class Publisher:
         self._find_seals()
 
     def _pages(self, path: str) -> Iterator[Object]:
+        """All reports of a collection. Raises NotServed: a namespace that is gone has none, and is no error."""
         params = {"limit": str(PAGE), "labelSelector": SELECTOR}
         while True:
-            page = self._api.request("GET", path, params=params)
+            try:
+                page = self._api.request("GET", path, params=params)
+            except Missing:
+                form = self._settings.form
+                raise NotServed(f"this cluster does not serve {form.group}/{form.version}") from None
             yield from page.get("items") or ()
             more = (page.get("metadata") or {}).get("continue")
             if not more:
@@ -191,6 +222,11 @@ class Publisher:
                         self._write(
                             namespace, name, lambda stored: touch(stored, self.journal, self._now), trusting=False
                         )
+
+    def _settle_anew(self, namespace: str) -> None:
+        """As below, whatever was known of its reports."""
+        self._learn_one(namespace)
+        self._settle(namespace)
 
     def _settle(self, namespace: str) -> None:
         """Everything of one namespace, as the journal has it now."""
@@ -309,11 +345,15 @@ class Publisher:
             metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
             try:
                 self._api.create(path, write(form, {"metadata": metadata}, after, self._owner))
-            except Missing:
+            except Missing:  # the namespace; or the kind, as while an API server starts
+                next(self._pages(path), None)
                 raise _NoNamespace from None
         elif after.is_empty:
             version = {"resourceVersion": item["metadata"]["resourceVersion"]}
-            self._api.request("DELETE", f"{path}/{name}", {"preconditions": version})
+            try:
+                self._api.request("DELETE", f"{path}/{name}", {"preconditions": version})
+            except Missing:
+                raise _Disturbed from None
         else:
             made = write(form, item, after, self._owner)
             if after == before and made == item:
