@@ -24,7 +24,6 @@ from webhook.server.inbox import WAIT, Inbox, Sender
 from webhook.server.journaling import Writer, write_journal
 from webhook.server.settings import JournalAt
 
-
 FEW = 300
 """Events of one writer's life."""
 
