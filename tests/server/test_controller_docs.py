@@ -51,7 +51,7 @@ def _reason(discovery: Discovery, left_out: LeftOut | None = None, unsent: str =
     assert policies is not None
     (policy,) = policies.policies
     about = statuses.About(policy, left_out, unsent)
-    made = statuses.status({"metadata": {}}, about, discovery, "2026-01-02T03:04:05Z", strict=False)
+    made = statuses.status({"metadata": {}}, about, discovery, "2026-01-02T03:04:05Z")
     return str(made["conditions"][0]["reason"])
 
 

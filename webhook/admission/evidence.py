@@ -67,6 +67,10 @@ class Evidence:
         """The object has no claims: the server then follows no update."""
         return not self.old_claims and not self.new_claims
 
+    def is_annotated(self, me: Identity) -> bool:
+        """Whether the server itself writes the last-applied annotation anew: at an apply by kubectl, where there is one."""
+        return me[:2] == ("kubectl", "Apply") and self.old_value(LAST_APPLIED) is not ABSENT
+
     def comparable(self, identity: Identity) -> bool:
         """Whether a claim speaks the version of the objects shown. (A Scale's claims speak the Scale's.)"""
         claim = self.new_claims.get(identity) or self.old_claims[identity]

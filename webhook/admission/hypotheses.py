@@ -92,11 +92,7 @@ def apply(evidence: Evidence) -> Outcome | None:
         if left.gained or left.lost:
             tampering.append(left)
     foreign = _foreign(evidence, me)
-    if (
-        request.field_manager == "kubectl"
-        and LAST_APPLIED in foreign
-        and evidence.old_value(LAST_APPLIED) is not ABSENT
-    ):
+    if LAST_APPLIED in foreign and evidence.is_annotated(me):
         foreign = foreign - FieldSet.from_paths([FieldPath(LAST_APPLIED)])
         holders = [identity for identity, held in evidence.holdings.items() if LAST_APPLIED in held and identity != me]
         explained.update(dict.fromkeys(holders, ("last-applied",)))

@@ -118,9 +118,7 @@ def _ways(
 def _without_last_applied(me: Identity, evidence: Evidence) -> Evidence:
     """At an apply by kubectl the server itself writes that annotation anew, whoever claims it, and moves no claim."""
     written = evidence.comparison.written
-    if me != Identity("kubectl", "Apply", evidence.request.subresource) or LAST_APPLIED not in written:
-        return evidence
-    if evidence.old_value(LAST_APPLIED) is ABSENT:
+    if LAST_APPLIED not in written or not evidence.is_annotated(me):
         return evidence
     less = written - FieldSet.from_paths([FieldPath(LAST_APPLIED)])
     return replace(evidence, comparison=evidence.comparison._replace(written=less))

@@ -5,6 +5,8 @@ Of the client library only what logs in and connects is used; no model of it, so
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import socket
 from collections.abc import Iterator, Mapping
@@ -63,6 +65,18 @@ def version_of(item: Mapping[str, Any]) -> str:
     '7'
     """
     return str(item.get("metadata", {}).get("resourceVersion", ""))
+
+
+def decoded(text: object) -> bytes:
+    """Bytes as an object holds them, in Base64; nothing where it is none.
+
+    >>> decoded("YQ=="), decoded("?a"), decoded(None)
+    (b'a', b'', b'')
+    """
+    try:
+        return base64.b64decode(text) if isinstance(text, str) else b""
+    except binascii.Error:
+        return b""
 
 
 class Api:

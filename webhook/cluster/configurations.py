@@ -7,13 +7,12 @@ are ours, by server-side apply under one manager: nothing is intercepted before 
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.cluster.api import MANAGER, Api, Object, version_of
+from webhook.cluster.api import MANAGER, Api, Object, decoded, version_of
 from webhook.cluster.errors import Missing
 from webhook.cluster.resource import GROUP, PLURAL
 
@@ -83,7 +82,7 @@ def read(api: Api, target: Target) -> Standing | None:
     if webhook is None:
         return None
     ours = Ours(
-        _decoded((webhook.get("clientConfig") or {}).get("caBundle")),
+        decoded((webhook.get("clientConfig") or {}).get("caBundle")),
         tuple(_plain(rule) for rule in webhook.get("rules") or ()),
         tuple(webhook.get("matchConditions") or ()),
     )
@@ -113,13 +112,6 @@ def apply(api: Api, standing: Standing, ours: Ours) -> Standing:
 def _plain(rule: Mapping[str, Any]) -> Object:
     """Without what the API server fills in."""
     return {key: value for key, value in rule.items() if (key, value) != ("scope", "*")}
-
-
-def _decoded(text: object) -> bytes:
-    try:
-        return base64.b64decode(text) if isinstance(text, str) else b""
-    except binascii.Error:
-        return b""
 
 
 def _since(item: Object) -> dt.datetime:

@@ -209,10 +209,8 @@ class Controller:
         in_force = {policy.name: policy for policy in self.known.policies.policies}
         now = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         for name, resource in sorted(self.known.resources.items()):
-            left = left_out.get(name)
-            wanted = statuses.status(
-                resource, statuses.About(in_force.get(name), left, unsent), discovery, now, strict=self.release.strict
-            )
+            about = statuses.About(in_force.get(name), left_out.get(name), unsent, self.known.problems(resource))
+            wanted = statuses.status(resource, about, discovery, now)
             if not statuses.differs(resource, wanted):
                 continue
             try:

@@ -47,6 +47,15 @@ def places(matcher: ResourceMatcher) -> Iterable[tuple[str, str]]:
     return [(group, resource) for group in matcher.groups for resource in matcher.resources]
 
 
+def written(place: tuple[str, str]) -> str:
+    """
+    >>> written(("apps", "deployments")), written(("", "pods"))
+    ('deployments.apps', 'pods')
+    """
+    group, resource = place
+    return f"{resource}.{group}" if group else resource
+
+
 def _served(group: str, get: Get) -> Iterator[tuple[str, list[str]]]:
     """Each version of a group with its resources, in the order of preference."""
     for version in _versions(group, get):

@@ -7,7 +7,6 @@ it is as it was read.
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime as dt
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Literal
 
 from webhook.certificates import certificates_in
 from webhook.cluster import authority
-from webhook.cluster.api import Api, Object, version_of
+from webhook.cluster.api import Api, Object, decoded, version_of
 from webhook.cluster.authority import IssueLeaf, Publish, Wait, WriteAuthority
 from webhook.cluster.configurations import Standing
 from webhook.cluster.endpoints import Shown
@@ -122,14 +121,7 @@ def _read(api: Api, path: str) -> _Secret:
         item = api.get(path)
     except Missing:
         return _Secret(None)
-    return _Secret({key: _decoded(text) for key, text in (item.get("data") or {}).items()}, version_of(item))
-
-
-def _decoded(text: object) -> bytes:
-    try:
-        return base64.b64decode(text) if isinstance(text, str) else b""
-    except binascii.Error:
-        return b""
+    return _Secret({key: decoded(text) for key, text in (item.get("data") or {}).items()}, version_of(item))
 
 
 def _write(api: Api, path: str, before: _Secret, data: Data) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from webhook.cluster.api import Object
-from webhook.cluster.informer import Changed, Listed, Lost, News, Removed
-from webhook.cluster.mirror import differ
+from webhook.cluster.informer import Listed, Lost, News, Reached
+from webhook.cluster.mirror import differ, known_after
 from webhook.cluster.mirrored import KnownLabels, Mirrored, load_files, load_mirrored, united
-from webhook.cluster.resource import name_of
+from webhook.cluster.resource import FieldProblem
 from webhook.cluster.settling import LeftOut, Settling, Together
 from webhook.policy import PolicySet
 
@@ -39,17 +39,17 @@ class KnownPolicies:
         """Learn of resources; `settle` makes something of it."""
         self.lost = news.why if isinstance(news, Lost) else ""
         match news:
-            case Listed(items):
-                changed = {name_of(item): item for item in items}
-                self._changed, self._read = self._changed or not self._read, True
-            case Changed(item):
-                changed = {**self.resources, name_of(item): item}
-            case Removed(item):
-                changed = {name: one for name, one in self.resources.items() if name != name_of(item)}
-            case _:
+            case Lost() | Reached():
                 return
+            case Listed():
+                self._changed, self._read = self._changed or not self._read, True
+        changed = known_after(self.resources, news, lambda item: item)
         self._changed = self._changed or differ(self.resources, changed)
         self.resources = changed
+
+    def problems(self, resource: Object) -> tuple[FieldProblem, ...]:
+        """What the linter says of one of the resources."""
+        return self._settling.problems(resource)
 
     def settle(self) -> None:
         """Bring `policies`, `left_out` and `faults` up to date. Raises OSError where drafts cannot be written."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from webhook.cluster.access import Unconfigured
 from webhook.cluster.api import Api, Object
@@ -22,6 +22,7 @@ from webhook.cluster.mirrored import Mirrored, MirrorState
 from webhook.cluster.resource import NAMESPACES, POLICIES, name_of, text_of
 from webhook.cluster.settling import LeftOut, Settling, Together
 
+T = TypeVar("T")
 What: TypeAlias = Literal["policies", "namespaces"]
 PATHS: dict[What, str] = {"policies": POLICIES, "namespaces": NAMESPACES}
 
@@ -119,29 +120,28 @@ class Mirror:
 
     def _take_policy(self, news: Listed | Changed | Removed) -> None:
         known = self._policies or {}
-        match news:
-            case Listed(items):
-                changed = {name_of(item): item for item in items}
-            case Changed(item):
-                changed = {**known, name_of(item): item}
-            case Removed(item):
-                changed = {name: other for name, other in known.items() if name != name_of(item)}
+        changed = known_after(known, news, lambda item: item)
         if self._policies is None or differ(known, changed):
             self._unwritten.add("policies")
         self._policies = changed
 
     def _take_namespace(self, news: Listed | Changed | Removed) -> None:
         known = self._namespaces or {}
-        match news:
-            case Listed(items):
-                changed = {name_of(item): _labels(item) for item in items}
-            case Changed(item):
-                changed = {**known, name_of(item): _labels(item)}
-            case Removed(item):
-                changed = {name: labels for name, labels in known.items() if name != name_of(item)}
+        changed = known_after(known, news, _labels)
         if self._namespaces is None or known != changed:
             self._unwritten.add("namespaces")
         self._namespaces = changed
+
+
+def known_after(known: dict[str, T], news: Listed | Changed | Removed, of: Callable[[Object], T]) -> dict[str, T]:
+    """What is known by name once news has come. `of` says what is kept of an object."""
+    match news:
+        case Listed(items):
+            return {name_of(item): of(item) for item in items}
+        case Changed(item):
+            return {**known, name_of(item): of(item)}
+        case Removed(item):
+            return {name: other for name, other in known.items() if name != name_of(item)}
 
 
 def differ(known: dict[str, Object], changed: dict[str, Object]) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cluster.discovery import ANY, Discovery, matchers, places
+from webhook.cluster.discovery import ANY, Discovery, matchers, places, written
 from webhook.fields import FieldPath
 from webhook.policy import Mode, Policy, PolicySet
 from webhook.policy.compiled import OwnershipRule, RenameRule, Rule, rewrites
@@ -57,7 +57,7 @@ def rules(policies: PolicySet, discovery: Discovery, cap: Mode = Mode.ENFORCE) -
         wanted = {"validating": _judged(policy), "mutating": _rewritten(policy, cap)}
         for place in _places(policy):
             if _is_never(place):
-                doubts.append(f"{policy.name}: writes of {_name(place)} are never asked about")
+                doubts.append(f"{policy.name}: writes of {written(place)} are never asked about")
                 continue
             for call, parts in wanted.items():
                 asked[call].setdefault(place, set()).update(parts)
@@ -145,20 +145,15 @@ def _version(place: Place, policies: PolicySet, discovery: Discovery, doubts: li
     usable = [version for version in served if version in named] if served else named
     for version in named:
         if served and version not in served:
-            doubts.append(f"{_who(spoken, version)}: {_name(place)} is not served in {version}")
+            doubts.append(f"{_who(spoken, version)}: {written(place)} is not served in {version}")
     if len(named) > 1:
         said = ", ".join(f"{version} ({_who(spoken, version)})" for version in named)
-        doubts.append(f"{_name(place)} is asked about in {(usable or [ANY])[0]} alone, and policies speak {said}")
+        doubts.append(f"{written(place)} is asked about in {(usable or [ANY])[0]} alone, and policies speak {said}")
     return usable[0] if usable else ANY
 
 
 def _who(spoken: Iterable[tuple[str, str]], version: str) -> str:
     return ", ".join(sorted({name for spoke, name in spoken if spoke == version}))
-
-
-def _name(place: Place) -> str:
-    group, resource = place
-    return f"{resource}.{group}" if group else resource
 
 
 # Rules

@@ -115,6 +115,10 @@ class Settling:
         left_out = (LeftOut(name, problems, name in texts) for name, problems in sorted(faults.items()))
         return Settled(dict(sorted(texts.items())), tuple(left_out))
 
+    def problems(self, resource: Object) -> tuple[FieldProblem, ...]:
+        """What the linter says of one resource by itself."""
+        return self._lint(resource, text_of(resource))
+
     def _lint(self, resource: Object, text: str) -> tuple[FieldProblem, ...]:
         found = self._known.get(text)
         return found if found is not None else problems_of(resource, strict=self.together.strict)

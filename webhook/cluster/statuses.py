@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.api import Object
-from webhook.cluster.discovery import ANY, Discovery, places
-from webhook.cluster.resource import problems_of
+from webhook.cluster.discovery import ANY, Discovery, places, written
+from webhook.cluster.resource import FieldProblem
 from webhook.cluster.settling import LeftOut
 from webhook.policy import Policy
 
@@ -20,13 +20,14 @@ class About:
     policy: Policy | None
     left_out: LeftOut | None = None
     unsent: str = ""  # empty where all is registered
+    problems: tuple[FieldProblem, ...] = ()  # the linter's, of the resource by itself
 
 
 MAX_PROBLEMS = 20
 MAX_TEXT = 1000
 
 
-def status(resource: Object, about: About, discovery: Discovery, now: str, *, strict: bool) -> Object:
+def status(resource: Object, about: About, discovery: Discovery, now: str) -> Object:
     """The status that a resource should have. `now` is RFC 3339; times stay as they are where nothing changed."""
     generation = int(resource.get("metadata", {}).get("generation", 0))
     before: Mapping[str, Any] = resource.get("status") or {}
@@ -45,7 +46,7 @@ def status(resource: Object, about: About, discovery: Discovery, now: str, *, st
         "observedGeneration": generation,
         "conditions": [_since(condition, before.get("conditions") or ())],
         "matchedResources": named,
-        "problems": _problems(resource, about.left_out, strict=strict),
+        "problems": _problems(about),
     }
     loaded = before.get("lastLoadTime")
     if in_force and not (loaded and before.get("observedGeneration") == generation and _was_in_force(before)):
@@ -84,7 +85,7 @@ def _resources(policy: Policy | None, discovery: Discovery) -> tuple[list[str], 
 
 
 def _texts(found: Iterable[tuple[str, str]]) -> list[str]:
-    return sorted(f"{resource}.{group}" if group else resource for group, resource in found)
+    return sorted(map(written, found))
 
 
 def _said(left_out: LeftOut) -> str:
@@ -103,12 +104,11 @@ def _was_in_force(before: Mapping[str, Any]) -> bool:
     return bool(reasons) and reasons.isdisjoint({"NotInForce", "EarlierVersionInForce"})
 
 
-def _problems(resource: Object, left_out: LeftOut | None, *, strict: bool) -> list[Object]:
+def _problems(about: About) -> list[Object]:
     """The linter's, by field; then those that only come with other policies."""
     found = [
-        {"severity": one.problem.severity, "field": one.path, "message": one.words[:MAX_TEXT]}
-        for one in problems_of(resource, strict=strict)
+        {"severity": one.problem.severity, "field": one.path, "message": one.words[:MAX_TEXT]} for one in about.problems
     ]
-    if left_out is not None and not any(one["severity"] == "error" for one in found):
-        found += [{"severity": "error", "field": "", "message": text[:MAX_TEXT]} for text in left_out.problems]
+    if about.left_out is not None and not any(one["severity"] == "error" for one in found):
+        found += [{"severity": "error", "field": "", "message": text[:MAX_TEXT]} for text in about.left_out.problems]
     return found[:MAX_PROBLEMS]
