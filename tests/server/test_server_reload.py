@@ -37,6 +37,11 @@ def swap(folder: Path, version: str, text: str) -> None:
     (folder / "..next").replace(folder / "..data")
 
 
+def all_judge_by_another(server: Server, before: set[str]) -> bool:
+    now = server.generations()  # asked once: between two questions one worker may have loaded
+    return len(now) == 1 and now != before
+
+
 def verdicts(server: Server, body: bytes) -> set[bool]:
     """On many connections, so that every worker is asked."""
     return {server.post(body).allowed for _ in range(12)}
@@ -46,7 +51,7 @@ def test_a_swapped_configmap_changes_what_all_workers_say(server: Server, mounte
     assert (verdicts(server, LABEL), verdicts(server, ANNOTATE)) == ({False}, {True})
     before = server.generations()
     swap(mounted, "2", policy(denied="kubectl-annotate"))
-    eventually(lambda: len(server.generations()) == 1 and server.generations() != before)
+    eventually(lambda: all_judge_by_another(server, before))
     assert (verdicts(server, LABEL), verdicts(server, ANNOTATE)) == ({True}, {False})
     assert server.ready()["warnings"] == []
 
@@ -74,7 +79,7 @@ def test_a_worker_that_starts_among_broken_files_judges_by_the_good_set(server: 
     """Also when the good set was in force for a moment only."""
     before, failures = server.generations(), server.metric("fieldwarden_policy_load_failures_total")
     swap(mounted, "3", policy(denied="kubectl-label") + "# again\n")
-    eventually(lambda: len(server.generations()) == 1 and server.generations() != before)
+    eventually(lambda: all_judge_by_another(server, before))
     (mounted / "broken.yaml").write_text(BROKEN)
     generations = server.generations()
     eventually(lambda: server.metric("fieldwarden_policy_load_failures_total") >= failures + 2)
@@ -85,6 +90,25 @@ def test_a_worker_that_starts_among_broken_files_judges_by_the_good_set(server: 
     assert (verdicts(server, LABEL), verdicts(server, ANNOTATE)) == ({False}, {True})
     (mounted / "broken.yaml").unlink()
     eventually(lambda: not server.ready()["warnings"])
+
+
+def test_a_worker_that_missed_the_good_set_judges_by_it_all_the_same(server: Server, mounted: Path) -> None:
+    """It was busy while the good set was there, and found only the broken one."""
+    before = server.generations()
+    slow, quick = server.workers()
+    os.kill(slow, signal.SIGSTOP)
+    try:
+        swap(mounted, "4", policy(denied="kubectl-annotate"))
+        eventually(lambda: len(server.generations()) == 2)
+        (mounted / "broken.yaml").write_text(BROKEN)
+    finally:
+        os.kill(slow, signal.SIGCONT)
+    eventually(lambda: all_judge_by_another(server, before))
+    assert set(server.workers()) == {slow, quick}
+    assert (verdicts(server, LABEL), verdicts(server, ANNOTATE)) == ({True}, {False})
+    (mounted / "broken.yaml").unlink()
+    swap(mounted, "5", policy())
+    eventually(lambda: not server.ready()["warnings"] and verdicts(server, LABEL) == {False})
 
 
 def test_an_added_file_counts(server: Server, mounted: Path) -> None:

@@ -41,7 +41,6 @@ class Duties:
     def begin(self) -> None:
         """The policies may have changed since the first process read them: look before anything is answered."""
         self._check_policies(False)
-        self._catch_up()
         self._check_certificate()
         self._report()
         self._watcher.start()
@@ -55,15 +54,19 @@ class Duties:
         if outcomes != ("same", "same"):
             self._report()
 
-    def _catch_up(self) -> None:
+    def _catch_up(self) -> bool:
         """While the files do not load, judge by the newest set that did in any worker, as the others do."""
         files, log = self._server.policies.files, self._server.log
-        newest = self._good.newest()
-        if not files or not files.failure or not files.in_force or newest in (None, files.in_force.generation):
-            return
-        if self._server.policies.adopt(self._good.paths(newest, files.paths)):
+        if not (files and files.failure and files.in_force):
+            return False
+        newest, mine = self._good.newest(), files.in_force
+        if newest is None or newest.generation == mine.generation or newest.kept_at < mine.loaded_at:
+            return False
+        taken = self._server.policies.adopt(self._good.paths(newest.generation, files.paths))
+        if taken:
             self.state.engine = self._engine()
-            log.info("policies loaded as they were last good", pid=os.getpid(), generation=newest)
+            log.info("policies loaded as they were last good", pid=os.getpid(), generation=newest.generation)
+        return taken
 
     def _check_policies(self, force: bool) -> Outcome:
         sources, log, pid = self._server.policies, self._server.log, os.getpid()
@@ -78,7 +81,7 @@ class Duties:
         if outcome == "failed":
             self._metrics.policies_failed()
             log.error("policies do not load, older ones stay in force", pid=pid, problems=sources.failure[:20])
-        return outcome
+        return "loaded" if self._catch_up() else outcome
 
     def _keep_copy(self) -> None:
         files, log = self._server.policies.files, self._server.log

@@ -6,9 +6,18 @@ import contextlib
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from webhook.server.files import digest, files_below
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The digest of a set of files, and when it was copied in seconds since the epoch."""
+
+    generation: str
+    kept_at: float
 
 
 class LastGood:
@@ -21,7 +30,10 @@ class LastGood:
     def keep(self, generation: str, paths: Sequence[Path]) -> None:
         """Copy the files, unless they are no longer those of the digest. Raises OSError."""
         target = self._folder / generation
-        if not target.exists():
+        if target.exists():
+            if digest(paths) != generation:
+                return  # a newer set may have been kept by a faster worker
+        else:
             draft = self._folder / f".{generation}.{os.getpid()}"
             try:
                 copies = _copy(paths, draft)
@@ -36,13 +48,13 @@ class LastGood:
         note.write_text(generation, encoding="ascii")
         note.replace(self._newest)
         for older in self._folder.glob("[!.]*/"):
-            if older.is_dir() and older.name not in (generation, before):
+            if older.is_dir() and older.name not in (generation, before.generation if before else None):
                 shutil.rmtree(older, ignore_errors=True)
 
-    def newest(self) -> str | None:
-        """The digest of the copy that counts."""
-        with contextlib.suppress(FileNotFoundError):
-            return self._newest.read_text(encoding="ascii")
+    def newest(self) -> Copy | None:
+        """The copy that counts."""
+        with contextlib.suppress(FileNotFoundError), self._newest.open(encoding="ascii") as note:
+            return Copy(note.read(), os.fstat(note.fileno()).st_mtime)
         return None
 
     def paths(self, generation: str, originals: Sequence[Path]) -> tuple[Path, ...]:
