@@ -37,6 +37,20 @@ PROMETHEUS = Published(
     ),
 )
 
+REPORTS = {
+    "openreports": Published(
+        "github.com/openreports/reports-api@v0.2.1",
+        "h1:g9KS3yle9Y1elmww4TK9EkD1rl6inIaiIJPX6e+u680=",
+        ("config/crd/openreports.io_reports.yaml", "config/crd/openreports.io_clusterreports.yaml"),
+    ),
+    "policyreport": Published(
+        "github.com/kyverno/kyverno@v1.19.1",
+        "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU=",
+        tuple(f"config/crds/policyreport/wgpolicyk8s.io_{name}policyreports.yaml" for name in ("", "cluster")),
+    ),
+}
+"""By the value of `reports.format`."""
+
 
 def definitions(published: Published, folder: Path) -> list[Path]:
     """The files, fetched once for each user of this machine. `folder` is any that is not in a Go module."""

@@ -21,6 +21,19 @@ FAULTS: list[tuple[Object, str]] = [
         "but journal.enabled is false: what is reported is what the journal holds",
     ),
     ({"reports": {"events": True}, "journal": {"enabled": False}}, "Enable it, or report nothing"),
+    (nested("reports.definitions", "kind: A"), "but reports.format is none: set it to openreports or policyreport"),
+    (
+        {"reports": {"format": "openreports", "definitions": "# nothing"}},
+        "reports.definitions holds nothing: give the published file with --set-file",
+    ),
+    (
+        {"reports": {"format": "openreports", "definitions": "kind: [\n---\n"}},
+        "reports.definitions, document 1 is not YAML",
+    ),
+    (
+        {"reports": {"format": "policyreport", "definitions": "---\nspec: {group: openreports.io}"}},
+        "document 1 is not a CustomResourceDefinition of wgpolicyk8s.io",
+    ),
     (nested("policies.fromCluster", False), "there would be nothing to judge by. Set policies.enabled"),
     (
         nested("policies.enabled", ["nope"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import yaml
 from charting import Helm, nested
 
 
@@ -56,5 +57,10 @@ def test_it_says_where_what_is_found_is_reported(helm: Helm) -> None:
     assert "kubectl get policyreports.wgpolicyk8s.io,clusterpolicyreports.wgpolicyk8s.io --all-namespaces" in notes
     assert "while they are missing, nothing is reported" in notes
     assert "leaves them behind" not in notes
+    given = {"apiVersion": "v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"}}
+    given["spec"] = {"group": "openreports.io"}
+    notes = helm.notes({"reports": {"format": "openreports", "definitions": yaml.safe_dump(given)}})
+    assert "The definitions of these reports stay when the release goes." in notes
+    assert "while they are missing" not in notes
     without = {"reports": {"format": "openreports"}, "rbac": {"create": False}}
     assert "leaves them behind when it goes" in helm.notes(without)

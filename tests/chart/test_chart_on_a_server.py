@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from charting import CHART, CI, Helm, Object, merged, nested
-from published import CERT_MANAGER, PROMETHEUS, definitions
+from published import CERT_MANAGER, PROMETHEUS, REPORTS, definitions
 
 from webhook.sandbox import Sandbox
 
@@ -179,6 +179,29 @@ def test_nothing_at_all_is_left_where_that_is_wished(cluster: Cluster) -> None:
     cluster.run("install", nested("crds.keep", False))
     cluster.run("uninstall")
     assert _objects_of(cluster) == []
+
+
+@pytest.mark.parametrize("form", ["openreports", "policyreport"])
+def test_the_definitions_of_reports_are_installed_as_published_and_stay(
+    form: str, cluster: Cluster, sandbox: Sandbox, tmp_path: Path
+) -> None:
+    files = definitions(REPORTS[form], tmp_path)
+    published = {made["metadata"]["name"]: made for made in map(yaml.safe_load, (file.read_text() for file in files))}
+    try:
+        text = "".join(file.read_text() for file in files)
+        cluster.run("install", {"reports": {"format": form, "definitions": text}})
+        names = [f"customresourcedefinition/{name}" for name in published]
+        sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
+        cluster.run("upgrade", {"reports": {"format": form, "definitions": text}, "mode": "Warn"})
+        cluster.run("uninstall")
+        for name, made in published.items():
+            stored = cluster.get("customresourcedefinition", name)
+            assert stored["metadata"]["annotations"].items() >= made["metadata"]["annotations"].items()
+            assert [each["schema"] for each in stored["spec"]["versions"]] == [
+                each["schema"] for each in made["spec"]["versions"]
+            ]
+    finally:
+        sandbox.kubectl("delete", "--ignore-not-found", *(f"--filename={file}" for file in files))
 
 
 def _objects_of(cluster: Cluster) -> list[str]:

@@ -41,6 +41,15 @@ TOLERATION = {"key": "system", "operator": "Exists"}
 AFFINITY: Object = {"nodeAffinity": {}}
 VARIABLE = {"name": "A", "value": "b"}
 PEER = {"podSelector": {"matchLabels": {"a": "b"}}}
+DEFINITIONS = """\
+# as published
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: reports.openreports.io, annotations: {made: "yes"}}
+spec: {group: openreports.io, scope: Namespaced}
+---
+# no more
+"""
 CIDR = {"ipBlock": {"cidr": "192.0.2.0/28"}}
 
 GENERAL = [
@@ -136,6 +145,15 @@ WEBHOOKS = [
 
 WEBHOOK = [
     Case("reports.format", "policyreport", flag("webhook", "--reports=policyreport")),
+    Case(
+        "reports.definitions",
+        DEFINITIONS,
+        lambda made: (
+            made.of("CustomResourceDefinition").get("reports.openreports.io", {}).get("spec")
+            == {"group": "openreports.io", "scope": "Namespaced"}
+        ),
+        reports={"format": "openreports"},
+    ),
     Case("reports.events", True, flag("webhook", "--events")),
     Case("reports.intervalSeconds", 60, flag("webhook", "--report-interval=60"), reports={"events": True}),
     Case("webhook.replicas", 5, lambda made: made.one("Deployment", "-webhook")["spec"]["replicas"] == 5),

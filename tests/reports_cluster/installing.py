@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from webhook.cluster.report_objects import OPENREPORTS, POLICYREPORT, Format
+from webhook.cluster.report_objects import Format
 from webhook.sandbox import Sandbox
 
 _PUBLISHED = Path(__file__).parents[1] / "chart" / "published.py"
@@ -27,19 +27,7 @@ def _published() -> ModuleType:
 def install(sandbox: Sandbox, form: Format, folder: Path) -> list[Path]:
     """Install them, and wait until they are served; the files."""
     published = _published()
-    modules = {
-        OPENREPORTS: published.Published(
-            "github.com/openreports/reports-api@v0.2.1",
-            "h1:g9KS3yle9Y1elmww4TK9EkD1rl6inIaiIJPX6e+u680=",
-            ("config/crd/openreports.io_reports.yaml", "config/crd/openreports.io_clusterreports.yaml"),
-        ),
-        POLICYREPORT: published.Published(
-            "github.com/kyverno/kyverno@v1.19.1",
-            "h1:/MkgFii3/VlQfKR1JpC9tVwNNVNQTt2S4U6qCsafsTU=",
-            tuple(f"config/crds/policyreport/wgpolicyk8s.io_{name}policyreports.yaml" for name in ("", "cluster")),
-        ),
-    }
-    files: list[Path] = published.definitions(modules[form], folder)
+    files: list[Path] = published.definitions(published.REPORTS[form.name], folder)
     named = [f"--filename={file}" for file in files]
     sandbox.kubectl("apply", "--server-side", *named)
     sandbox.kubectl("wait", "--for=condition=Established", "--timeout=60s", *named)

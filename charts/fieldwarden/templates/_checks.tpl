@@ -57,6 +57,23 @@
 {{- if and (include "fieldwarden.tells" .) (not $v.journal.enabled) -}}
 {{- $faults = append $faults "reports.format or reports.events is set, but journal.enabled is false: what is reported is what the journal holds. Enable it, or report nothing." -}}
 {{- end -}}
+{{- if $v.reports.definitions -}}
+{{- $group := include "fieldwarden.reportGroup" . -}}
+{{- $found := include "fieldwarden.reportDefinitions" . | fromYamlArray -}}
+{{- if not $group -}}
+{{- $faults = append $faults "reports.definitions are given, but reports.format is none: set it to openreports or policyreport, or leave out the definitions." -}}
+{{- else if not $found -}}
+{{- $faults = append $faults "reports.definitions holds nothing: give the published file with --set-file reports.definitions=FILE." -}}
+{{- else -}}
+{{- range $number, $definition := $found -}}
+{{- if hasKey $definition "Error" -}}
+{{- $faults = append $faults (printf "reports.definitions, document %d is not YAML: give the published file with --set-file reports.definitions=FILE." (add1 $number)) -}}
+{{- else if or (ne (toString $definition.kind) "CustomResourceDefinition") (ne (toString (dig "spec" "group" "" $definition)) $group) -}}
+{{- $faults = append $faults (printf "reports.definitions, document %d is not a CustomResourceDefinition of %s, which reports.format %s is written in." (add1 $number) $group $v.reports.format) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- range $component := list "webhook" "controller" -}}
 {{- $account := (index $v $component).serviceAccount -}}
 {{- if not (or $account.create $account.name) -}}

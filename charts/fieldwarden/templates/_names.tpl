@@ -29,6 +29,20 @@
 {{- if or (ne .Values.reports.format "none") .Values.reports.events }}yes{{ end -}}
 {{- end -}}
 
+{{/* The API group of the reports; empty where none are written. */}}
+{{- define "fieldwarden.reportGroup" -}}
+{{- get (dict "openreports" "openreports.io" "policyreport" "wgpolicyk8s.io") .Values.reports.format -}}
+{{- end -}}
+
+{{/* The documents of reports.definitions, as a list; one that cannot be read has the key Error, as fromYaml makes it. */}}
+{{- define "fieldwarden.reportDefinitions" -}}
+{{- $found := list -}}
+{{- range regexSplit "(?m)^---.*$" .Values.reports.definitions -1 -}}
+{{- with fromYaml . }}{{ $found = append $found . }}{{ end -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
 {{/* Whether the webhook's pods talk to the API server at all. */}}
 {{- define "fieldwarden.talks" -}}
 {{- if or .Values.policies.fromCluster (include "fieldwarden.tells" .) }}yes{{ end -}}
