@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -43,6 +44,27 @@ def test_a_claim_holds_of_some_paths_those_that_its_set_has(case: Spelt, some: F
     meant, tree = case
     assert claim(tree).held_of(some) == meant & some
     assert claim(tree).held_of(some | meant) == meant
+
+
+@given(st.data(), spelt_sets(), SETS, st.booleans())
+def test_two_claims_share_values_and_not_what_every_second_applier_must_share(
+    data: st.DataObject, one: Spelt, more: FieldSet, every: bool
+) -> None:
+    mine, my_tree = one
+    theirs = more | mine if data.draw(st.booleans()) else more
+    their_tree = data.draw(spellings(theirs))
+    asked = mine if every else more
+    leaf = [path for path in asked & mine & theirs if mine.is_leaf(path) or theirs.is_leaf(path)]
+    wanted = [path for path in leaf if not is_key_or_item(path)]
+    found = claim(my_tree).values_with(claim(their_tree), asked)
+    assert list(found) == wanted
+    assert claim(their_tree).values_with(claim(my_tree), asked) == found
+
+
+def is_key_or_item(path: FieldPath) -> bool:
+    around = path[-2] if len(path) > 1 else ""
+    known_by = json.loads(around[2:]) if around[:2] == "k:" else {}
+    return path[-1][:2] == "k:" or (path[-1][:2] == "f:" and path[-1][2:] in known_by)
 
 
 @given(spelt_sets(), SETS)
@@ -95,6 +117,8 @@ def test_where_no_object_stands_every_question_is_refused(junk: Any, below: tupl
         lambda: claim(tree).holds_leaf(path),
         lambda: claim(tree).reaches(path),
         lambda: claim(tree).held_of(some),
+        lambda: claim(tree).values_with(claim(some.to_fields_v1()), some),
+        lambda: claim(some.to_fields_v1()).values_with(claim(tree), some),
         lambda: claim(tree).fields,
         lambda: claim(tree).moved_from(claim({})),
         lambda: claim({}).moved_from(claim(tree)),
@@ -119,6 +143,9 @@ def test_a_long_list_of_items_in_other_spellings_is_looked_through_once() -> Non
     tree = {"f:a": {f'k:{{"n": {number}}}': {} for number in range(3000)}}
     assert claim(tree).held_of(mine) == mine
     assert not claim({"f:a": {f'k:{{"n": {number}}}': {} for number in range(3000, 6000)}}).held_of(mine)
+    fields = FieldSet.from_paths([(*path, "f:b") for path in mine])
+    other = {"f:a": {f'k:{{"n": {number}}}': {"f:b": {}} for number in range(3000)}}
+    assert claim(other).values_with(claim(other), fields) == fields
 
 
 # Identity

@@ -80,6 +80,7 @@ def questions(levels: int) -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "glob", lambda: Pattern.parse(".*" * levels).touched(one)
     yield "claim", lambda: claim(tree).fields
     yield "held", lambda: claim(another).held_of(one)
+    yield "values", lambda: claim(another).values_with(claim(tree), other)
     yield "moved", lambda: claim(another).moved_from(claim(tree))
     yield "parse", lambda: ManagedFields.parse(list(map(dict, [claim(tree).entry])), like=claims(nested(levels)))
     yield "holds", lambda: claim(tree).holds(path)

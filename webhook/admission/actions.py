@@ -212,15 +212,15 @@ def _let_go(draft: Draft, change: Change, paths: FieldSet) -> None:
     if me is None or me.operation != "Apply":
         return  # an update never takes hold of an item that is there
     before = change.old_claims.get(me)
-    others = [draft.claim(identity) for identity in draft.identities() if identity != me]
+    others = [identity for identity in draft.identities() if identity != me]
     items = {item for path in paths for item in item_prefixes(path) if before is None or not before.holds(item)}
-    if kept := _kept_by(items, others):
+    if kept := _kept_by(draft, items, others):
         draft.hold(me, draft.claim(me) - kept)
 
 
-def _kept_by(items: Iterable[Steps], owners: list[FieldSet]) -> FieldSet:
+def _kept_by(draft: Draft, items: Iterable[Steps], owners: list[Identity]) -> FieldSet:
     """Of list items: those that owners keep too, with their keys."""
-    kept = [item for item in items if item[-1][:2] == "k:" and any(item in owner for owner in owners)]
+    kept = [item for item in items if item[-1][:2] == "k:" and any(draft.holds(owner, item) for owner in owners)]
     keys = [(*item, f"f:{name}") for item in kept for name in key_names(item[-1])]
     return FieldSet.from_paths(map(FieldPath, (*kept, *keys))) if kept else EMPTY
 
@@ -228,18 +228,23 @@ def _kept_by(items: Iterable[Steps], owners: list[FieldSet]) -> FieldSet:
 def release(draft: Draft, event: Event, rule: OwnershipRule) -> FieldSet:
     """Release: shared paths out of the leftover's claim, and with them what keeps the items and maps around them alive."""
     (leftover,) = event.claims
-    owners = [draft.claim(identity) for identity in draft.identities() if rule.owning.mean_claim(identity)]
+    owners = [identity for identity in draft.identities() if rule.owning.mean_claim(identity)]
     kept = draft.claim(leftover) - event.fields
-    if items := _kept_by({item for path in event.fields.paths for item in item_prefixes(path)}, owners):
+    if items := _kept_by(draft, {item for path in event.fields.paths for item in item_prefixes(path)}, owners):
         kept = kept - items
+    stay: set[Steps] = set()  # until one more goes
     for path in event.fields.paths:
         for length in range(len(path) - 1, 1, -1):  # from the innermost out, as far as nothing else is left in them
             frame = path[:length]
             if frame[-1][:2] != "f:":
                 continue
-            if not kept.is_leaf(frame) or not any(owner.has_prefix(frame) for owner in owners):
+            if frame in stay:
+                break
+            if not kept.is_leaf(frame) or not any(draft.reaches(owner, frame) for owner in owners):
+                stay.add(frame)
                 break
             kept = kept - FieldSet.from_paths([FieldPath(frame)])
+            stay.clear()
     draft.hold(leftover, kept)
     return event.fields
 

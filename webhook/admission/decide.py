@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from webhook.admission import messages
@@ -120,7 +121,8 @@ def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tup
         for identity, claim in after.items()
     }
     rows = islice(zip(event.paths, fields.paths, strict=False), MAX_OWNERSHIP)
-    told = [Ownership(text, _among(was, path), _among(now, path)) for text, path in rows]
+    then, since = _by_name(was), _by_name(now)
+    told = [Ownership(text, _among(then, path), _among(since, path)) for text, path in rows]
     if all(item.before or item.after for item in told):
         return tuple(told)
     return tuple(
@@ -129,8 +131,12 @@ def _ownership(event: Event, before: ManagedFields, after: ManagedFields) -> tup
     )
 
 
-def _among(claims: Mapping[Identity, FieldSet], path: FieldPath) -> tuple[str, ...]:
-    return _named(identity for identity, held in claims.items() if path in held)
+def _by_name(claims: Mapping[Identity, FieldSet]) -> list[tuple[str, FieldSet]]:
+    return sorted(((str(identity), held) for identity, held in claims.items() if held), key=itemgetter(0))
+
+
+def _among(claims: list[tuple[str, FieldSet]], path: FieldPath) -> tuple[str, ...]:
+    return tuple([name for name, held in claims if path in held])
 
 
 def _around(text: str, path: FieldPath, before: ManagedFields, after: ManagedFields) -> Ownership:

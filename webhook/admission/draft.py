@@ -93,6 +93,13 @@ class Draft:
         claim = self._new_claims.get(identity)
         return claim is not None and bool(claim.reaches(path))
 
+    def holds(self, identity: Identity, path: Steps) -> bool:
+        """Whether a claim holds a path itself by now."""
+        if identity in self._edited:
+            return path in self._edited[identity]
+        claim = self._new_claims.get(identity)
+        return claim is not None and bool(claim.holds(path))
+
     def hold(self, identity: Identity, paths: FieldSet) -> None:
         """Let a claim hold exactly these paths."""
         self._edited[identity] = paths

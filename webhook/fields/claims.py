@@ -81,6 +81,14 @@ class Claim:
         except (FieldsError, RecursionError) as error:
             raise self._unreadable(error) from None
 
+    def values_with(self, other: Claim, paths: FieldSet) -> FieldSet:
+        """Those of some paths that both claim, and not only as every second applier must: list keys, and the "." of maps
+        and items."""
+        try:
+            return FieldSet.of(trie.values(paths.root, self.tree, other.tree))
+        except (FieldsError, RecursionError) as error:
+            raise self._unreadable(error) from None
+
     def moved_from(self, old: Claim) -> tuple[FieldSet, FieldSet]:
         """(gained, lost) since an earlier state of the claim; raises FieldsError where fieldsV1 cannot be read."""
         try:

@@ -7,11 +7,11 @@ empty set, so the functions below speak of children of a root or of nodes, as th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TypeAlias
 
 from webhook.fields.errors import FieldsError
-from webhook.fields.steps import Order, canonical_step, step_order
+from webhook.fields.steps import Order, canonical_step, step_order, step_value
 
 Node: TypeAlias = "dict[str, Node]"
 Steps: TypeAlias = tuple[str, ...]
@@ -340,6 +340,49 @@ def held(root: Node, tree: Node) -> tuple[Node, Node]:
     return exact, covered
 
 
+def values(root: Node, one: Node, other: Node, keys: Container[str] = ()) -> Node:
+    """Of the members of a root: those that two fieldsV1 trees as they came both hold, and at least one as a value.
+
+    That is a leaf there: the "." of a map or item is none. Nor is an item itself, nor the fields that it is known by,
+    whose names are `keys` for what is below it. Raises FieldsError as `child` does.
+    """
+    found: Node = {}
+    one, other = _spelt_as(root, one), _spelt_as(root, other)
+    for step, mine in root.items():
+        if step == ".":
+            continue
+        first, second = _node(one, step), _node(other, step)
+        if first is None or second is None:
+            continue
+        is_item = step[:2] == "k:"
+        below = values(mine, first, second, step_value(step) if is_item else ()) if mine and first and second else LEAF
+        if (
+            not is_item
+            and is_member(mine)
+            and ((is_leaf(first) and is_member(second)) or (is_leaf(second) and is_member(first)))
+            and not (keys and step[:2] == "f:" and step[2:] in keys)
+        ):
+            found[step] = {".": LEAF, **below} if below else LEAF
+        elif below:
+            found[step] = below
+    return found
+
+
+def _spelt_as(root: Node, tree: Node) -> Node:
+    """A fieldsV1 tree as it came, its items by their canonical steps where one of a root is not found as it is."""
+    for step in root:
+        if step[:2] != "f:" and step not in tree and step != ".":
+            return {**tree, **_respelt(tree)}
+    return tree
+
+
+def _node(tree: Node, step: str) -> Node | None:
+    node = tree.get(step)
+    if node.__class__ is not dict and (node is not None or step in tree):
+        raise _no_object(step, node)
+    return node
+
+
 def count(root: Node) -> int:
     members, nodes = 0, [root]
     while nodes:
@@ -403,7 +446,7 @@ def copied(root: Node, key: Callable[[str], Order] | None = None) -> Node:
     nodes = [(root, made)]
     while nodes:
         node, copy = nodes.pop()
-        for step in sorted(node, key=key) if key is not None else node:
+        for step in sorted(node, key=key) if key is not None and len(node) > 1 else node:
             copy[step] = {}
             if node[step]:
                 nodes.append((node[step], copy[step]))

@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar, overload
 from webhook.fields import (
     ABSENT,
     Change,
-    Claim,
     ClaimChange,
     FieldPath,
     FieldSet,
@@ -209,18 +208,17 @@ class Facts:
     def _shared(self, owner: Identity, other: Identity, *, standing: bool) -> FieldSet:
         change = self.change
         mine, theirs = change.new_claims[owner], change.new_claims[other]
+        both = EMPTY
         if standing:
-            both = mine.held_of(theirs.fields)
+            both = theirs.fields
         else:
-            both = EMPTY
             for identity, claim in ((owner, theirs), (other, mine)):
                 if identity in change.changes and (held := claim.held_of(change.changes[identity].gained)):
                     both = both | held
             old_mine, old_theirs = change.old_claims.get(owner), change.old_claims.get(other)
             if both and old_mine is not None and old_theirs is not None:
                 both = both - old_theirs.held_of(old_mine.held_of(both))
-        frames = [path for path in both if not _is_value(path, mine, theirs)] if both else ()
-        return both - FieldSet.from_paths(frames) if frames else both
+        return mine.values_with(theirs, both) if both else both
 
     def _named(self, owner: ManagerMatcher) -> bool:
         request = self.change.request
@@ -266,10 +264,3 @@ def is_item_key(path: tuple[str, ...]) -> bool:
     if len(path) < 2 or path[-2][:2] != "k:" or path[-1][:2] != "f:":
         return False
     return path[-1][2:] in step_value(path[-2])
-
-
-def _is_value(path: FieldPath, one: Claim, other: Claim) -> bool:
-    """Not a list key, and not the "." of a map or item: every second applier must share those."""
-    if path[-1][:2] == "k:" or is_item_key(path):
-        return False
-    return one.holds_leaf(path) or other.holds_leaf(path)
