@@ -28,8 +28,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    _take_time()
     config.addinivalue_line("markers", "e2e: needs the cluster that KUBECONFIG names, and installs fieldwarden there")
+
+
+def _take_time() -> None:
+    """How long an example takes says how busy the machine is. Before the plugin loads a profile that was asked for."""
+    from hypothesis import HealthCheck, settings
+
+    settings.register_profile("fieldwarden", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("fieldwarden")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
