@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -22,7 +23,11 @@ REVIEWS = Path(__file__).parents[1] / "reviews"
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T], seconds: float = 15.0) -> T:
+PATIENCE = 60.0
+"""Seconds after which what was waited for does not come any more, however busy the machine is."""
+
+
+def eventually(look: Callable[[], T], seconds: float = PATIENCE) -> T:
     """The first true answer; fails the test when there is none in time."""
     end = time.monotonic() + seconds
     while not (found := look()):
@@ -79,7 +84,7 @@ class Server:
     def __post_init__(self) -> None:
         self.context = ssl.create_default_context(cafile=self.ca)
 
-    def connect(self, timeout: float = 20) -> http.client.HTTPSConnection:
+    def connect(self, timeout: float = PATIENCE) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection(*self.listen, context=self.context, timeout=timeout)
 
     def post(self, body: bytes, path: str = "/validate", **headers: str) -> Reply:
@@ -89,7 +94,7 @@ class Server:
 
     def get(self, path: str) -> tuple[int, str]:
         """From the plain port."""
-        with contextlib.closing(http.client.HTTPConnection(*self.ops, timeout=20)) as connection:
+        with contextlib.closing(http.client.HTTPConnection(*self.ops, timeout=PATIENCE)) as connection:
             connection.request("GET", path)
             reply = connection.getresponse()
             return reply.status, reply.read().decode()
@@ -111,8 +116,13 @@ class Server:
         return total
 
     def lines(self, event: str | None = None) -> list[dict[str, Any]]:
-        found = [json.loads(line) for line in self.log_file.read_bytes().splitlines()]
+        whole = self.log_file.read_bytes().split(b"\n")[:-1]  # the last line may be half written
+        found = [json.loads(line) for line in whole]
         return [line for line in found if event is None or line["event"] == event]
+
+    def said_by(self, event: str) -> set[int]:
+        """Process ids of those who logged it."""
+        return {line["pid"] for line in self.lines(event)}
 
     def workers(self) -> list[int]:
         """Process ids of the workers that serve."""
@@ -122,7 +132,7 @@ class Server:
         """What the workers judge by: one digest once all have loaded the same."""
         return {worker["generation"] for worker in self.ready()["workers"]}
 
-    def stop(self, seconds: float = 30) -> int:
+    def stop(self, seconds: float = PATIENCE) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 
@@ -132,6 +142,15 @@ def post(connection: http.client.HTTPSConnection, body: bytes, path: str = "/val
     connection.request("POST", path, body=body, headers=given)
     reply = connection.getresponse()
     return Reply(reply.status, json.loads(reply.read()), {k.lower(): v for k, v in reply.getheaders()})
+
+
+@contextlib.contextmanager
+def held_port() -> Iterator[int]:
+    """A port of 127.0.0.1 at which nobody listens yet: the one who is told may, and the system gives it to nobody else."""
+    with socket.socket() as holding:
+        holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holding.bind(("127.0.0.1", 0))
+        yield int(holding.getsockname()[1])
 
 
 def command(*arguments: str) -> list[str]:
@@ -159,14 +178,14 @@ def running(
             env={**os.environ, "TMPDIR": str(temporary)},
         )
     try:
-        eventually(lambda: ports.exists() or process.poll() is not None, 30)
+        eventually(lambda: ports.exists() or process.poll() is not None)
         assert process.poll() is None, (folder / "errors").read_text()
         where = json.loads(ports.read_text())
         server = Server(
             process, _address(where["listen"]), _address(where["ops"]), ca or folder / "tls" / "ca.crt", log_file
         )
         if wait:
-            eventually(lambda: _is_ready(server), 30)
+            eventually(lambda: _is_ready(server))
         yield server
     finally:
         if process.poll() is None:

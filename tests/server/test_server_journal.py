@@ -9,15 +9,17 @@ import json
 import os
 import signal
 import sqlite3
+import statistics
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from serving import Server, eventually, policy, post, review, running
+from serving import PATIENCE, Server, eventually, policy, post, review, running
 
 from webhook.report.journal import JournalReader, NotAJournal
+from webhook.server.journaling import BUSY
 from webhook.server.users import Hashed
 
 
@@ -38,6 +40,13 @@ def counts(file: Path) -> Counter[str]:
 def written(server: Server) -> None:
     """Where there is much to do, an answer may come before that."""
     eventually(lambda: server.metric("fieldwarden_journal_waiting") == 0)
+
+
+def is_settled(file: Path) -> bool:
+    """What was found stands in a record: until more is found, there is nothing left to do."""
+    with contextlib.suppress(NotAJournal):
+        return bool(JournalReader(file).changed_since(0).records)
+    return False
 
 
 def about(name: str, **request: object) -> bytes:
@@ -66,9 +75,9 @@ def test_what_is_found_is_in_the_journal(tmp_path: Path, policies: Path, file: P
 
 def test_without_an_event_nothing_is_written(tmp_path: Path, policies: Path, file: Path) -> None:
     with running(tmp_path, policies, "--journal", str(file)) as server:
-        eventually(file.exists)
         log = file.with_name("journal.db-wal")
-        eventually(log.exists)
+        server.post(about("one"))
+        eventually(lambda: is_settled(file))
         before = file.read_bytes(), log.read_bytes()
         for _ in range(20):
             assert server.post(review("flux-reapply-noop")).allowed
@@ -106,16 +115,18 @@ def test_killed_workers_and_killed_writers_lose_no_event_that_was_answered(
         clients = [threading.Thread(target=send_until, args=(server, stop, answered, sent)) for _ in range(3)]
         for client in clients:
             client.start()
-        for _ in range(4):
-            before = sum(answered.values())
-            workers = set(server.workers())
-            os.kill(min(workers), signal.SIGKILL)
-            eventually(lambda: len(set(server.workers()) - workers) == 1)  # noqa: B023 - it is over by then
-            eventually(lambda: sum(answered.values()) > before + 100)  # noqa: B023
-            os.kill(writer_of(server), signal.SIGKILL)
-        stop.set()
-        for client in clients:
-            client.join(30)
+        try:
+            for _ in range(4):
+                before = sum(answered.values())
+                workers = set(server.workers())
+                os.kill(min(workers), signal.SIGKILL)
+                eventually(lambda: len(set(server.workers()) - workers) == 1)  # noqa: B023 - it is over by then
+                eventually(lambda: sum(answered.values()) > before + 100)  # noqa: B023
+                os.kill(writer_of(server), signal.SIGKILL)
+        finally:
+            stop.set()
+            for client in clients:
+                client.join(PATIENCE)
         eventually(lambda: server.metric("fieldwarden_journal_waiting") == 0)
         assert server.metric("fieldwarden_journal_lost_total") == 0
         assert server.stop() == 0
@@ -173,14 +184,12 @@ def test_while_the_journal_is_held_answers_come_as_fast_and_a_warning_says_why(
 ) -> None:
     with running(tmp_path, policies, "--journal", str(file)) as server:
         server.post(about("one"))
+        written(server)
         with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             with contextlib.closing(server.connect()) as connection:
                 post(connection, about("one"))
-                begin = time.perf_counter()
-                for _ in range(100):
-                    assert post(connection, about("one")).status == 200
-                assert time.perf_counter() - begin < 100 * 0.03
+                assert statistics.median(seconds_of(connection, about("one")) for _ in range(100)) < BUSY / 2
             told = "the journal cannot be written: another process holds it"
             eventually(lambda: told in server.ready()["warnings"])
             assert server.get("/readyz")[0] == 200
@@ -190,6 +199,12 @@ def test_while_the_journal_is_held_answers_come_as_fast_and_a_warning_says_why(
         eventually(lambda: server.ready()["warnings"] == [])
         assert counts(file) == {"one": 102}
         assert server.metric("fieldwarden_journal_lost_total") == 0
+
+
+def seconds_of(connection: http.client.HTTPSConnection, body: bytes) -> float:
+    begin = time.perf_counter()
+    assert post(connection, body).status == 200
+    return time.perf_counter() - begin
 
 
 SECRET = "correct-horse-battery-staple"

@@ -15,7 +15,7 @@ import pytest
 from conftest import with_policy
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from serving import Server, eventually, review, running
+from serving import PATIENCE, Server, eventually, review, running
 
 from webhook.certificates import CLIENT, new_leaf, read_pair
 from webhook.server import authority
@@ -53,7 +53,7 @@ def serving(folder: Path, pair: KeyPair, ca: Path) -> Iterator[Server]:
 
 
 def handshake(server: Server, context: ssl.SSLContext) -> ssl.SSLSocket:
-    raw = socket.create_connection(server.listen, timeout=10)
+    raw = socket.create_connection(server.listen, timeout=PATIENCE)
     return context.wrap_socket(raw, server_hostname="localhost")
 
 
@@ -146,7 +146,7 @@ def test_a_new_certificate_is_served_with_no_restart(
         kept.connect()
         assert {served(server) for _ in range(8)} == {der(pairs[0])}
         put(pairs[1], given)
-        eventually(lambda: len(server.lines("certificate loaded")) == 2)
+        eventually(lambda: server.said_by("certificate loaded") == set(workers))
         assert {served(server) for _ in range(8)} == {der(pairs[1])}
         assert server.workers() == workers
         kept.request("POST", "/validate", body=review(), headers={"Content-Type": "application/json"})
@@ -160,12 +160,12 @@ def test_a_damaged_certificate_leaves_the_last_good_one_and_is_told(
     with serving(tmp_path, given, pairs[0].certificate.parent / "ca.crt") as server:
         shutil.copy(pairs[1].key, given.key)  # of another certificate
         eventually(lambda: server.metric("fieldwarden_certificate_load_failures_total") >= 2)
+        eventually(lambda: "the certificate does not load" in server.get("/readyz")[1])  # counted first, then told
         assert {served(server) for _ in range(8)} == {der(pairs[0])}
         assert server.post(review()).status == 200
-        status, body = server.get("/readyz")
-        assert status == 200
-        assert "the certificate does not load" in body
+        assert server.get("/readyz")[0] == 200
         put(pairs[1], given)
+        eventually(lambda: server.said_by("certificate loaded") == set(server.workers()))
         eventually(lambda: not server.ready()["warnings"])
         assert {served(server) for _ in range(8)} == {der(pairs[1])}
 
