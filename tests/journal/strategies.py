@@ -16,7 +16,8 @@ def send(sender: Sender, message: bytes, wait: float = WAIT) -> bool:
     return sender.wait(sender.put(message), wait)
 
 
-START = dt.datetime(2026, 11, 20, 22, 0, tzinfo=dt.UTC)
+START = (dt.datetime.now(dt.UTC) - dt.timedelta(days=1)).replace(hour=22, minute=0, second=0, microsecond=0)
+"""Yesterday, late: who writes a journal forgets by the clock what is older than a month."""
 
 names = st.sampled_from(["a", "b", "über", ""])
 paths = st.lists(st.sampled_from([".spec.a", ".spec.b", '.spec.c[name="x"]', ".metadata.labels.ß"]), max_size=3)
