@@ -7,11 +7,12 @@ import signal
 import threading
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.journal.strategies import send
-from webhook.server.inbox import WAIT, Inbox, Ring, Sender
+from webhook.server.inbox import WAIT, Bell, Inbox, Ring, Sender
 
 messages = st.lists(st.binary(max_size=120), max_size=60)
 
@@ -90,20 +91,30 @@ def test_a_killed_worker_leaves_what_it_put() -> None:
     (taken,) = inbox.take(10**9)
     assert {message for _, message in taken.messages} == {b"message"}
     assert taken.events == len(taken.messages) >= 100
+    inbox.done((taken,))  # it may have been filled
     assert inbox.rings[0].put(b"next") is not None
 
 
-def test_an_answer_waits_no_longer_than_it_may_and_later_ones_not_at_all() -> None:
+def test_an_answer_waits_no_longer_than_it_may_and_later_ones_not_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked of the system counts: how long it takes over that says how busy the machine is."""
+    asked: list[float] = []
+    wait = Bell.wait
+
+    def noted(self: Bell, seconds: float) -> None:
+        asked.append(seconds)
+        wait(self, seconds)
+
+    monkeypatch.setattr(Bell, "wait", noted)
     inbox = Inbox(1, 1)
     sender = Sender(inbox, 0)
-    begin = time.perf_counter()
+    begin = time.monotonic()
     assert not send(sender, b"nobody takes this")
-    first = time.perf_counter() - begin
-    begin = time.perf_counter()
+    assert time.monotonic() - begin >= WAIT
+    assert max(asked, default=0) <= WAIT
+    asked.clear()
     for _ in range(100):
         assert not send(sender, b"nor this")
-    assert WAIT <= first < WAIT + 0.05
-    assert time.perf_counter() - begin < 100 * WAIT / 2
+    assert asked == []
 
 
 def test_who_is_answered_knows_that_it_is_written() -> None:
@@ -118,7 +129,7 @@ def test_who_is_answered_knows_that_it_is_written() -> None:
     threading.Thread(target=take).start()
     sender = Sender(inbox, 0)
     try:
-        assert all(send(sender, b"x", wait=5) for _ in range(50))
+        assert all(send(sender, b"x", wait=60) for _ in range(50))
         assert inbox.waiting == 0
     finally:
         stop.set()
@@ -129,7 +140,7 @@ def test_more_threads_than_bells_wait_too() -> None:
     sender = Sender(inbox, 0)
     sender._free.clear()
     threading.Timer(0.05, lambda: inbox.done(inbox.take(10))).start()
-    assert send(sender, b"x", wait=5)
+    assert send(sender, b"x", wait=60)
 
 
 def test_a_worker_without_a_ring_loses_what_it_finds_and_it_is_counted() -> None:

@@ -10,8 +10,8 @@ from bench.soak import Plan, Run, counted, faults, soak
 
 def test_a_short_soak_counts_every_event_that_was_answered_once(tmp_path: Path) -> None:
     run = soak(Plan(seconds=6, kill_every=1.5, workers=2, clients=4), tmp_path)
-    assert run.killed >= 3
-    assert sum(run.answered.values()) > 300
+    assert run.killed >= 2
+    assert sum(run.answered.values()) > 100
     assert run.lost == 0
     assert {place: faults(run, found) for place, found in counted(run).items()} == {"journal": []}
 
