@@ -15,7 +15,7 @@ from webhook.cluster.report_merging import Stored
 from webhook.cluster.report_needs import NotServed, Publishing
 from webhook.cluster.report_objects import GONE, MANAGED, OPENREPORTS, Format, is_ours, read
 from webhook.cluster.report_placing import Bounds
-from webhook.cluster.report_writer import Publisher
+from webhook.cluster.report_writer import AGAIN, SELDOM, Publisher
 from webhook.report.folding import coarser, fold, key_of, merged
 from webhook.report.journal import Changes, Gone
 from webhook.report.records import Record
@@ -129,6 +129,7 @@ class FakeCluster:
     before: Callable[[str, str, Callable[[], Object]], None] = lambda method, path, act: None
     late: list[Callable[[], Object]] = field(default_factory=list)  # on their way, though nobody waits for them
     calls: Counter[str] = field(default_factory=Counter)
+    gone: set[str] = field(default_factory=set)  # namespaces that are not there
     _versions: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def get(self, path: str) -> Object:
@@ -153,6 +154,11 @@ class FakeCluster:
         return act()
 
     def _act(self, method: str, path: str, body: Any, params: Mapping[str, str]) -> Object:
+        namespace = path.partition("/namespaces/")[2].partition("/")[0]
+        if path == f"/api/v1/namespaces/{namespace}" and namespace not in self.gone:
+            return {"metadata": {"name": namespace}}
+        if method == "POST" and namespace in self.gone:
+            raise Missing(path, 404)
         if method == "GET" and path not in self.objects:
             if path.rpartition("/")[2] in (self.form.plural, self.form.cluster_plural):
                 return self._list(path, params)
@@ -207,6 +213,14 @@ class FakeCluster:
                     if not journals or journal in journals:
                         told.update({(key, day): count for day, count in days.items()})
         return told
+
+    def sealed(self, journal: str) -> dict[str, str]:
+        """By namespace, up to which day a journal is."""
+        found: dict[str, str] = {}
+        for path, stored in self.reports().items():
+            namespace = path.partition("/namespaces/")[2].partition("/")[0]
+            found[namespace] = max(found.get(namespace, ""), stored.sealed.get(journal, ""))
+        return found
 
     def deliver(self) -> None:
         """What was still on its way arrives."""
@@ -298,6 +312,7 @@ class World:
         """Nothing goes wrong any more, and everybody has the time to notice what did."""
         self.cluster.before = lambda method, path, act: None
         self.cluster.deliver()
+        self.now += AGAIN * 2**SELDOM
         for _ in range(3):
             for number in list(self.pods):
                 self.publish(number, whole=True)

@@ -25,17 +25,18 @@ def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> dt
     """A span back from now, or a day or moment (in UTC where no zone is given)."""
     if value is None:
         return None
+    from webhook.report.ticks import read_moment
+
     if found := _SPAN.fullmatch(value):
         try:
             return dt.datetime.now(dt.UTC) - dt.timedelta(**{_UNITS[found.group(2)]: int(found.group(1))})
         except OverflowError:
             raise click.BadParameter(f"{value!r} is too far back", ctx, param) from None
     try:
-        at = dt.datetime.fromisoformat(value)
+        return read_moment(value)
     except ValueError:
         said = f"{value!r} is neither a span such as 7d, 24h or 2w, nor a day such as 2026-11-21"
         raise click.BadParameter(said, ctx, param) from None
-    return at if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)
 
 
 def asking(command: F) -> F:

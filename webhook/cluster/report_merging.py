@@ -93,8 +93,13 @@ def named(stored: Stored, now: dt.datetime) -> Stored:
     return replace(stored, seen={**stored.seen, **unnamed}) if unnamed else stored
 
 
-def expire(stored: Stored, oldest: str) -> Stored:
-    """Without what was counted on days before that one."""
+def last_to_seal(now: dt.datetime) -> str:
+    """Seals of later days are made up: whoever was silent for `SILENT` has counted nothing since, whatever his clock says."""
+    return f"{now + SILENT:%Y-%m-%d}"
+
+
+def expire(stored: Stored, oldest: str, latest: str) -> Stored:
+    """Without what was counted on days before the oldest, and without seals of days after the latest."""
     rows = {}
     for key, row in stored.rows.items():
         if min(row.record.days, default=NEVER) >= oldest:
@@ -103,7 +108,7 @@ def expire(stored: Stored, oldest: str) -> Stored:
         counts = {one: kept for one, days in row.counts.items() if (kept := _since(days, oldest))}
         if counts:
             rows[key] = Row.of(_later(row.record, counts), counts, row.subject)
-    sealed = {one: day for one, day in stored.sealed.items() if day >= oldest}
+    sealed = {one: day for one, day in stored.sealed.items() if oldest <= day <= latest}
     return replace(stored, rows=rows, sealed=sealed)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from webhook.report.asking import MORE
 from webhook.report.folding import ANY, key_of, text
 from webhook.report.records import Record
+from webhook.report.ticks import read_day, read_moment
 
 Object = dict[str, Any]
 Counts = Mapping[str, Mapping[str, int]]
@@ -32,6 +33,9 @@ SEEN, SEALED = "fieldwarden.dev/journals", "fieldwarden.dev/sealed"
 GONE = ""
 MOST_PATHS, LONGEST_PATHS = 20, 2048
 """Of a row: paths, and bytes of them."""
+
+_MOST_OF_A_DAY = 1 << 53
+"""Of one journal: whoever counts more has made it up. The largest that every reader of JSON gets right."""
 
 _SEVERITIES = {"impersonation": "high", "tamper": "high", "change": "medium", "writer": "medium"}
 _CATEGORIES = {"writer": "Writers", "impersonation": "Writers", "rename": "Writers", "tamper": "Integrity"}
@@ -196,7 +200,7 @@ def row_of(result: Mapping[str, Any]) -> Row | None:
     """None where it is no row, or not as it was written."""
     try:
         told = result["properties"]
-        counts = {str(journal): _days(days) for journal, days in json.loads(told["counts"]).items()}
+        counts = {text(journal): _days(days) for journal, days in json.loads(told["counts"]).items()}
         paths = json.loads(told["paths"])
         if not isinstance(paths, list):
             return None
@@ -207,12 +211,12 @@ def row_of(result: Mapping[str, Any]) -> Row | None:
             dry_run=False,
             paths=tuple(map(text, paths)),
             count=0,
-            first=_read_moment(told["first"]),
-            last=_read_moment(told["last"]),
+            first=read_moment(told["first"]),
+            last=read_moment(told["last"]),
             **plain,  # type: ignore[arg-type]  # all of them are texts
         )
-        subjects = result.get("resources") or (None,)
-        return Row.of(record, {journal: days for journal, days in counts.items() if days}, subjects[0])
+        (subject, *_) = result.get("resources") or (None,)
+        return Row.of(record, {journal: days for journal, days in counts.items() if days}, subject)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None
 
@@ -257,7 +261,7 @@ def bounded_paths(*groups: Sequence[str]) -> tuple[str, ...]:
 
 def size_of(row: Row) -> int:
     """Bytes that it takes in a report."""
-    return len(_json(result_of(row)).encode())
+    return len(_json(result_of(row)).encode("utf-8", "replace"))
 
 
 def moment_of(at: dt.datetime) -> str:
@@ -281,10 +285,9 @@ def _summary(results: Sequence[Mapping[str, Any]]) -> Object:
 def _days(given: Any) -> dict[str, int]:
     days = {}
     for day, count in given.items():
-        dt.date.fromisoformat(day)
-        if type(count) is not int or count <= 0:
+        if type(count) is not int or not 0 < count <= _MOST_OF_A_DAY:
             raise ValueError
-        days[day] = count
+        days[read_day(day)] = count
     return days
 
 
@@ -292,16 +295,11 @@ def _moment(at: dt.datetime) -> str:
     return at.astimezone(dt.UTC).isoformat().replace("+00:00", "Z")
 
 
-def _read_moment(given: str) -> dt.datetime:
-    at = dt.datetime.fromisoformat(given)
-    return at.astimezone(dt.UTC) if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)
-
-
 def _texts(given: Any) -> dict[str, str]:
     """An annotation of texts; nothing where somebody has written something else there."""
     try:
         told = json.loads(given)
-        return {str(key): value for key, value in told.items() if isinstance(value, str)}
+        return {text(key): text(value) for key, value in told.items() if isinstance(value, str)}
     except (TypeError, ValueError, AttributeError, RecursionError):
         return {}
 

@@ -13,9 +13,21 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 
 from webhook.cluster.errors import Conflict, Denied, Invalid, Missing, Unreachable
-from webhook.cluster.report_merging import NEVER, SILENT, Own, expire, named, publish, seal, silent, touch
+from webhook.cluster.report_merging import (
+    NEVER,
+    SILENT,
+    Own,
+    expire,
+    last_to_seal,
+    named,
+    publish,
+    seal,
+    silent,
+    touch,
+)
 from webhook.cluster.report_needs import ApiLike, JournalLike, KindsLike, NotServed, Ownerless, Publishing, Tally
 from webhook.cluster.report_objects import SELECTOR, Object, Row, Stored, is_ours, place, read, size_of, write
 from webhook.cluster.report_placing import Part, Shelf, is_named, too_many
@@ -27,6 +39,9 @@ PAGE = 5
 
 TRIES = 10
 """Of one write, against others who write the same report."""
+
+MOST_ABSENT = 500
+"""Namespaces that turn out to be gone in one turn, before others of which nothing is known are left for the next."""
 
 AGAIN, SELDOM = dt.timedelta(seconds=30), 7
 """After which what failed in one namespace is tried again; where it is gone the pause is doubled so many times."""
@@ -56,13 +71,14 @@ class Publisher:
         self.tally = Tally()
         self._api, self._records, self._settings, self._kinds = api, journal, settings, kinds
         self._shelves: dict[str, Shelf] = {}
-        self._after = NEVER  # up to this day our journal is sealed, wherever it is
+        self._after: dict[str, str] = {}  # by namespace: up to this day our journal is sealed in its reports
         self._owner: Object | None = None
         self._now = BEFORE
         self._due = True
         self._resynced = self._now
         self._again: dict[str, dt.datetime] = {}  # namespaces in which something failed, and when to try again
         self._absent: dict[str, int] = {}  # namespaces that were not there, and how often
+        self._missed = 0  # how many in this turn
         self._taken: set[tuple[str, str]] = set()  # names that reports of somebody else have
 
     @property
@@ -86,7 +102,7 @@ class Publisher:
 
     def resync(self, now: dt.datetime, hurry: Callable[[], bool] = lambda: False) -> None:
         """Make all reports what they should be. Where that was done before, it is left when there is no time for it."""
-        self._now = now
+        self._now, self._missed = now, 0
         began = self.has_begun
         self._kinds.forget()
         self._owner = self._owned_by()
@@ -101,7 +117,8 @@ class Publisher:
                 if began and hurry():
                     self._due |= due
                     return
-                self._attempt(namespace, self._settle)
+                if not self._is_put_off(namespace):
+                    self._attempt(namespace, self._settle)
         except BaseException:
             self._due = True
             raise
@@ -109,7 +126,7 @@ class Publisher:
 
     def round(self, now: dt.datetime) -> None:
         """Write what has changed in the journal, one write for each report."""
-        self._now = now
+        self._now, self._missed = now, 0
         if now - self._resynced > SILENT / 4:  # others may have taken us for gone meanwhile
             self._due = True
             return
@@ -125,14 +142,26 @@ class Publisher:
         for namespace, shelf in list(self._shelves.items()):
             if any(not gone.isdisjoint(part.own) for part in shelf.parts.values()):
                 where.setdefault(namespace, {})
-        for namespace in [one for one, due in self._again.items() if due <= now]:
+        for namespace in [one for one, due in sorted(self._again.items(), key=itemgetter(1)) if due <= now]:
             where.pop(namespace, None)
-            self._attempt(namespace, self._settle_anew)
+            if not self._is_put_off(namespace):
+                self._attempt(namespace, self._settle_anew)
         for namespace, records in sorted(where.items()):
-            if namespace in self._again:  # then everything there is told, and not only what is new
-                continue
+            if namespace in self._again or self._is_put_off(namespace):
+                continue  # then everything there is told, and not only what is new
             self._attempt(namespace, lambda at, new=records: self._add(at, new, gone))  # type: ignore[misc]
         self.revision = changes.revision
+
+    def _is_put_off(self, namespace: str) -> bool:
+        """Whether a namespace in which nothing of ours stands is to be left for another turn: it may be gone, and many are."""
+        if self._shelves.get(namespace):
+            return False
+        if namespace in self._absent and self._again.get(namespace, self._now) > self._now:
+            return True
+        if self._missed >= MOST_ABSENT:
+            self._again.setdefault(namespace, self._now)
+            return True
+        return False
 
     def _attempt(self, namespace: str, act: Callable[[str], None]) -> None:
         """What fails in one namespace holds up no other."""
@@ -145,6 +174,7 @@ class Publisher:
             self._shelves.pop(namespace, None)
             tries = self._absent.get(namespace, 0)  # more and more seldom: it may have been an API server that starts
             self._absent[namespace] = min(tries + 1, SELDOM)
+            self._missed += 1
             self._again[namespace] = self._now + AGAIN * 2**tries
             self.tally.troubles.pop(namespace, None)
             return
@@ -209,8 +239,20 @@ class Publisher:
         return Shelf(self._settings.name, {**taken, **(parts or {})}, self._settings.bounds)
 
     def _find_seals(self, *, fresh: bool = False) -> None:
-        sealed = [part.sealed for shelf in self._shelves.values() for part in shelf.parts.values()]
-        self._after = max([NEVER if fresh else self._after, *sealed])
+        if fresh:
+            self._after = {}
+        for namespace, shelf in self._shelves.items():
+            for part in shelf.parts.values():
+                self._heed(namespace, part.sealed)
+
+    def _heed(self, namespace: str, sealed: str) -> None:
+        """What is sealed in one namespace counts there: whoever may write its reports silences us nowhere else."""
+        if sealed <= last_to_seal(self._now):
+            self._after[namespace] = max(self._after.get(namespace, NEVER), sealed)
+
+    def _sealed_in(self, namespace: str) -> str:
+        """The cluster's report also tells what is of several namespaces, so all seals count there."""
+        return self._after.get(namespace, NEVER) if namespace else max(self._after.values(), default=NEVER)
 
     def _show_up(self) -> None:
         """Before anything is published: nobody shall take us for gone meanwhile, and who has done so is found out."""
@@ -274,11 +316,12 @@ class Publisher:
         """Our rows of one report; those for which it is too small, and which are to go into another."""
         subjects = {key: subject for key, row in rows.items() if (subject := self._kinds.subject(row)) is not None}
         oldest = self._oldest()
-        own = Own(self.journal, rows, frozenset(removed), whole, self._after, oldest, subjects)
+        before = self._sealed_in(namespace)
+        own = Own(self.journal, rows, frozenset(removed), whole, before, oldest, subjects)
         leaving: list[str] = []
 
         def change(stored: Stored) -> Stored:
-            kept = named(expire(stored, oldest), self._now)
+            kept = named(expire(stored, oldest, last_to_seal(self._now)), self._now)
             for one in silent(kept, self._now):
                 if one != self.journal:
                     kept = seal(kept, one)
@@ -286,9 +329,8 @@ class Publisher:
             leaving[:] = too_many(changed, self.journal, self._settings.bounds)
             return publish(changed, Own(self.journal, removed=leaving), self._now) if leaving else changed
 
-        before = self._after
         self._write(namespace, name, change, trusting=not whole)
-        if self._after > before:
+        if self._sealed_in(namespace) > before:
             self._due = True  # rows elsewhere may tell what is sealed here
         return set(leaving)
 
@@ -311,7 +353,7 @@ class Publisher:
                 self._taken.add((namespace, name))
                 raise _Disturbed
             before = read(item) if item is not None else Stored()
-            self._note(parts, name, before)
+            self._note(namespace, name, before)
             if trusting and not self._is_as_left(before, left):
                 raise _Disturbed
             after = change(before)
@@ -330,8 +372,9 @@ class Publisher:
     def _is_as_left(self, before: Stored, left: set[str]) -> bool:
         return all(key in before.rows and self.journal in before.rows[key].counts for key in left)
 
-    def _note(self, parts: dict[str, Part], name: str, before: Stored) -> None:
-        self._after = max(self._after, before.sealed.get(self.journal, NEVER))
+    def _note(self, namespace: str, name: str, before: Stored) -> None:
+        parts = self._shelves[namespace].parts
+        self._heed(namespace, before.sealed.get(self.journal, NEVER))
         planned = parts[name].keys
         parts[name] = Part.of(before, self.journal)
         parts[name].keys |= planned
@@ -342,6 +385,8 @@ class Publisher:
         if item is None:
             if after.is_empty:
                 return
+            if namespace and not self._is_there(namespace):
+                raise _NoNamespace
             metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
             try:
                 self._api.create(path, write(form, {"metadata": metadata}, after, self._owner))
@@ -363,6 +408,16 @@ class Publisher:
             except Missing:
                 raise _Disturbed from None
         self.tally.writes += 1
+
+    def _is_there(self, namespace: str) -> bool:
+        """Asked first: a report in a namespace that is gone is refused late, since the API server waits for one to come."""
+        try:
+            self._api.get(f"/api/v1/namespaces/{namespace}")
+        except Missing:
+            return False
+        except Denied:
+            pass  # then it is found out that way
+        return True
 
     def _found(self, path: str) -> Object | None:
         try:

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from webhook.report.asking import MORE, Unusable
 from webhook.report.records import Record
+from webhook.report.ticks import read_moment
 
 STDIN = "-"
 MAX_LINE = 1 << 20
@@ -91,7 +92,7 @@ class LogFile:
 
 def _record(line: dict[str, Any], item: dict[str, Any]) -> Record:
     """One event. Raises ValueError, TypeError or KeyError for what the server does not write."""
-    at = _time(_text(line["time"]))
+    at = read_moment(_text(line["time"]))
     action = item.get("action")
     outcome = _text(item["outcome"])
     if outcome not in _OUTCOMES:
@@ -125,11 +126,6 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise TypeError
     return value if value.isascii() else value.encode("utf-8", "replace").decode()
-
-
-def _time(text: str) -> dt.datetime:
-    at = dt.datetime.fromisoformat(text)
-    return at.astimezone(dt.UTC) if at.tzinfo is not None else at.replace(tzinfo=dt.UTC)
 
 
 def _lines(number: int) -> str:
