@@ -213,7 +213,14 @@ def test_a_resource_is_found_in_the_preferred_version_that_serves_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [("coordination.k8s.io", "leases"), ("", "events"), ("authorization.k8s.io", "subjectaccessreviews")]
+    "place",
+    [
+        ("coordination.k8s.io", "leases"),
+        ("", "events"),
+        ("authorization.k8s.io", "subjectaccessreviews"),
+        ("openreports.io", "reports"),
+        ("wgpolicyk8s.io", "clusterpolicyreports"),
+    ],
 )
 def test_what_keeps_a_cluster_alive_is_never_asked_about_and_that_is_told(place: tuple[str, str]) -> None:
     found = rules(policies(policy(on=[place])), SERVED)
@@ -233,7 +240,9 @@ def test_where_a_star_means_it_a_condition_leaves_it_out() -> None:
         "authorization.k8s.io",
         "coordination.k8s.io",
         "events.k8s.io",
+        "wgpolicyk8s.io",
     ]
+    assert 'group == "openreports.io" && request.resource.resource in ["clusterreports", "reports"]' in never(("*", "*"))
     assert never(("coordination.k8s.io", "*")) == '!((request.resource.group == "coordination.k8s.io"))'
 
 

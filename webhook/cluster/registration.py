@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.discovery import ANY, Discovery, matchers, places, written
+from webhook.cluster.report_objects import FORMATS
 from webhook.fields import FieldPath
 from webhook.policy import Mode, Policy, PolicySet
 from webhook.policy.compiled import OwnershipRule, RenameRule, Rule, rewrites
@@ -31,8 +32,10 @@ NEVER: Mapping[str, frozenset[str]] = {
     "coordination.k8s.io": frozenset({ANY}),  # leases: who leads, and which nodes live
     "events.k8s.io": frozenset({"events"}),
     "": frozenset({"events"}),
+    **{form.group: frozenset({form.plural, form.cluster_plural}) for form in FORMATS.values()},
 }
-"""Never asked about, whatever a policy says: without them a cluster stands still, and nobody owns fields of them."""
+"""Never asked about, whatever a policy says: without them a cluster stands still, and nobody owns fields of them. Reports
+are such too: of what is found in a report's write there would be a report, and so on."""
 
 _CREATE, _UPDATE = "CREATE", "UPDATE"
 
@@ -79,7 +82,7 @@ def conditions(policies: PolicySet) -> list[Object]:
     meant = [place for matcher in matchers(policies) for place in places(matcher) if ANY in place]
     never = [text for group, resources in NEVER.items() for text in _is_of(group, resources, meant)]
     if never:
-        found.append(_condition("not-a-lease-event-or-review", " || ".join(never)))
+        found.append(_condition("not-a-lease-event-report-or-review", " || ".join(never)))
     return found
 
 
