@@ -15,9 +15,6 @@ from webhook.sandbox import Sandbox
 Object = dict[str, Any]
 
 PATH = "/apis/fieldwarden.dev/v1alpha1/fieldpolicies"
-WITHIN = 5.0
-"""Seconds in which what happens in the cluster is to be in force."""
-
 LABEL, ANNOTATE = "kubectl-label", "kubectl-annotate"
 REVIEWS = {LABEL: "kubectl-label-overwrite", ANNOTATE: "kubectl-annotate"}
 """Captured reviews of writes under these managers, in the namespace default."""
@@ -98,7 +95,16 @@ def denied(server: Server, manager: str, namespace: str = "default") -> set[bool
     return {not server.post(body).allowed for _ in range(8)}
 
 
-def in_force(server: Server, seconds: float = WITHIN, **expected: bool) -> None:
-    """Wait until all workers deny what is expected: `label=True, annotate=False`."""
+def in_force(server: Server, **expected: bool) -> None:
+    """Wait until all workers deny what is expected: `label=True, annotate=False`.
+
+    A worker that is slow to load is slow to be asked too, so their own word counts beside their answers.
+    """
     names = {"label": LABEL, "annotate": ANNOTATE}
-    eventually(lambda: all(denied(server, names[name]) == {wanted} for name, wanted in expected.items()), seconds)
+
+    def is_so() -> bool:
+        before = server.generations()
+        judged = all(denied(server, names[name]) == {wanted} for name, wanted in expected.items())
+        return judged and len(before) == 1 and server.generations() == before
+
+    eventually(is_so)

@@ -171,7 +171,7 @@ def test_a_kubeconfig_that_is_none_is_told_without_quoting_it(tmp_path: Path) ->
 
 def test_a_watch_in_which_nothing_is_heard_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server may have stopped without a word. The next call finds out."""
-    monkeypatch.setattr("webhook.cluster.api.SILENCE", 0.3)
+    monkeypatch.setattr("webhook.cluster.api.SILENCE", 1.5)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         api = Api.connect(nowhere(tmp_path, f"http://127.0.0.1:{listener.getsockname()[1]}"))
         event = json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "8"}}})

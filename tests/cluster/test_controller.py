@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from tests.cluster.release import AUTHORITY, FIELDPOLICIES, LEAF, SHORT, Installed, later, settled
 from tests.cluster.support import invalid, owned, policy
-from webhook.certificates import certificates_in, is_issued_by
+from webhook.certificates import certificates_in, is_issued_by, new_authority
 from webhook.cluster.controller import Controller
 from webhook.cluster.informer import Lost
 from webhook.sandbox import Sandbox
@@ -268,23 +269,64 @@ def test_what_was_taken_away_is_not_made_again(release: Installed, clean: Sandbo
 
 def test_rules_that_somebody_else_set_are_told_and_left(release: Installed, create: Callable[..., None]) -> None:
     controller = running(release)
-    kind, name, webhook = release._configurations()[0]
-    theirs = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
-    item = {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "webhooks": [{"name": webhook, "rules": theirs}],
-    }
-    path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}"
-    params = {"fieldManager": "somebody", "force": "true"}
-    applied = release.sandbox.request("PATCH", path, item, content_type="application/apply-patch+yaml", params=params)
-    assert applied.status == 200, applied.body
+    theirs(
+        release,
+        0,
+        {
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        },
+    )
     create(owned("images", "flux"))
     release.tell(controller)
     controller.turn()
     assert any("somebody" in fault and "conflict" in fault for fault in controller.state.faults), controller.state
     assert release.resources() == ["pods"]
+
+
+def theirs(release: Installed, number: int, webhook: dict[str, object]) -> None:
+    """Somebody takes a part of our webhook, by force."""
+    kind, name, hook = release._configurations()[number]
+    item = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "webhooks": [{"name": hook, **webhook}],
+    }
+    path = f"/apis/admissionregistration.k8s.io/v1/{kind.lower()}s/{name}"
+    params = {"fieldManager": "somebody", "force": "true"}
+    applied = release.sandbox.request("PATCH", path, item, content_type="application/apply-patch+yaml", params=params)
+    assert applied.status == 200, applied.body
+
+
+def test_a_bundle_that_somebody_took_holds_up_nothing_else(
+    release: Installed, create: Callable[..., None], clean: Sandbox
+) -> None:
+    """Policies are registered, certificates renewed and statuses written as ever; what is wrong is said there too."""
+    controller = running(release)
+    foreign = new_authority("somebody", dt.datetime.now(dt.UTC), 99 * DAY).certificate_pem
+    theirs(release, 2, {"clientConfig": {"caBundle": base64.b64encode(foreign).decode()}})
+    create(owned("images", "flux"))
+    release.tell(controller)
+    release.write_secret(LEAF, dict.fromkeys(release.secret(LEAF)))
+    for _ in range(3):
+        controller.turn()
+    assert any("does not trust our authority" in fault and "somebody" in fault for fault in controller.state.faults)
+    assert release.resources() != []
+    assert release.secret(LEAF).get("tls.crt")
+    ready = clean.request("GET", f"{FIELDPOLICIES}/images").body["status"]["conditions"][0]
+    assert (ready["reason"], "does not trust" in ready["message"]) == ("NotRegistered", True)
+    assert release.bundle(2) == foreign
+    assert controller.turn() > 1, "and is not written again and again"
+
+
+def test_what_somebody_adds_to_our_configurations_is_said(release: Installed, create: Callable[..., None]) -> None:
+    create(policy())
+    controller = running(release)
+    never = {"name": "never", "expression": "false"}
+    theirs(release, 0, {"matchConditions": [never]})
+    settled(controller)
+    [fault] = controller.state.faults
+    assert "the condition never, which is not ours" in fault
 
 
 def test_one_of_two_acts(release: Installed, create: Callable[..., None]) -> None:

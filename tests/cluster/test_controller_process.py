@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -17,8 +16,8 @@ from typing import Any
 import pytest
 
 from tests.cluster.release import AUTHORITY, FIELDPOLICIES, LEAF, LEASE, SERVICE, Installed
-from tests.cluster.support import WITHIN, policy
-from tests.server.serving import eventually
+from tests.cluster.support import policy
+from tests.server.serving import PATIENCE, eventually, held_port
 from webhook.sandbox import Sandbox
 from webhook.sandbox.beside import COMMAND
 
@@ -61,25 +60,20 @@ def release(clean: Sandbox, namespace: str, tmp_path: Path) -> Iterator[Installe
     installed.uninstall()
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-        return port
-
-
 def test_it_waits_for_what_it_keeps_then_acts_and_lets_go(release: Installed) -> None:
-    ops = f"127.0.0.1:{free_port()}"
-
     def page(name: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"http://{ops}/{name}", timeout=5) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}", timeout=PATIENCE) as reply:
                 return reply.status, reply.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
         except OSError:
             return 0, ""
 
-    with controlling(release, f"--ops-listen={ops}", "--identity=me") as process:
+    with (
+        held_port() as port,
+        controlling(release, f"--ops-listen=127.0.0.1:{port}", "--identity=me") as process,
+    ):
         eventually(lambda: page("readyz")[0] == 200)
         state = json.loads(page("readyz")[1])
         assert (state["ready"], state["leads"]) == (True, False)
@@ -89,13 +83,13 @@ def test_it_waits_for_what_it_keeps_then_acts_and_lets_go(release: Installed) ->
         assert holder(release) == "me"
         reply = release.sandbox.request("POST", FIELDPOLICIES, policy())
         assert reply.status == 201
-        eventually(lambda: _reason(release, "no-labels") == "NotRegistered", WITHIN)  # there is no pod
-        text = page("metrics")[1]
-        assert "fieldwarden_controller_leads 1.0" in text
-        assert "fieldwarden_controller_policies 1.0" in text
+        eventually(lambda: _reason(release, "no-labels") == "NotRegistered")  # there is no pod
+        # A turn writes the statuses first, and then says what it has done.
+        eventually(lambda: "fieldwarden_controller_policies 1.0" in page("metrics")[1])
+        assert "fieldwarden_controller_leads 1.0" in page("metrics")[1]
         assert page("healthz")[0] == 200
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=15) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     assert holder(release) == ""
     lines = [json.loads(line) for line in (release.folder / "controller.log").read_text().splitlines()]
     assert lines[-1]["event"] == "stopped"
@@ -118,5 +112,5 @@ def _reason(release: Installed, name: str) -> str:
 )
 def test_what_cannot_be_is_said(release: Installed, arguments: list[str], said: str) -> None:
     with controlling(release, "--ops-listen=127.0.0.1:0", *arguments) as process:
-        assert process.wait(timeout=15) == 2
+        assert process.wait(timeout=PATIENCE) == 2
     assert said in (release.folder / "controller.log").read_text()

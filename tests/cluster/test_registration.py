@@ -242,7 +242,9 @@ def test_where_a_star_means_it_a_condition_leaves_it_out() -> None:
         "events.k8s.io",
         "wgpolicyk8s.io",
     ]
-    assert 'group == "openreports.io" && request.resource.resource in ["clusterreports", "reports"]' in never(("*", "*"))
+    assert 'group == "openreports.io" && request.resource.resource in ["clusterreports", "reports"]' in never(
+        ("*", "*")
+    )
     assert never(("coordination.k8s.io", "*")) == '!((request.resource.group == "coordination.k8s.io"))'
 
 
