@@ -67,3 +67,8 @@ class Asked:
 def is_cut(record: Record) -> bool:
     """Whether a record may have been about more paths than it holds."""
     return len(record.paths) >= MAX_PATHS or any(path.endswith(MORE) for path in record.paths)
+
+
+def is_exact(record: Record) -> bool:
+    """Whether each sighting was about each path that the record holds. One that `since` has cut began before its count."""
+    return len(record.paths) <= 1 or (record.count == 1 and record.first == record.last)

@@ -1,7 +1,15 @@
-"""Fields that flap: two managers take them from each other again and again.
+"""Fields that flap: two managers take them from each other again and again. Told only where records prove it.
 
-Seen where both wrote one field of one object, in turns. Inferred where one of them alone was recorded: a change takes a
-field from its owner's claim, so whoever takes it a second time has lost it in between.
+A record counts all its sightings together, and its paths are those of any of them. So it proves a write of a field, when
+it was and from whom the field was taken, only where every sighting was about that field: where it has no other path, or
+was seen once. Records of several paths, seen several times, prove nothing of any one of them.
+
+Seen: both managers changed the field at least twice, and in turns: one of them before and after a change by the other.
+Inferred where one of them alone was recorded: it changed the field, and later changed it again out of an owner's claim,
+so the owner must have had it back in between. Of several owners' claims that one write takes from, a record names one;
+and an owner that a rule names with its operation, and guards by pattern, reads as if it had claimed the field.
+
+A write counts as made once it was admitted: whether the API server then stored it, no record tells.
 """
 
 from __future__ import annotations
@@ -13,7 +21,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import NamedTuple
 
-from webhook.report.asking import MORE
+from webhook.report.asking import MORE, is_exact
 from webhook.report.enforced import NEVER_YET, NOT_SINCE
 from webhook.report.folding import ANY
 from webhook.report.records import Record
@@ -31,7 +39,7 @@ class Field(NamedTuple):
 
 
 class Flap(NamedTuple):
-    """A field, and two managers, of which the first writes it more often. What repeats is counted at most."""
+    """A field, and two managers, of which the first writes it more often. Writes are those proved: at least so many."""
 
     field: Field
     managers: tuple[str, str]
@@ -46,10 +54,10 @@ class Flap(NamedTuple):
 
 @dataclass(slots=True)
 class _Side:
-    """What one manager did to one field."""
+    """What one manager is proved to have done to one field."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)  # by rule: several may speak of one write
-    taken_from: dict[str, int] = field(default_factory=dict)
+    taken_from: dict[str, tuple[dt.datetime, int]] = field(default_factory=dict)  # when last, and how often until then
     users: set[str] = field(default_factory=set)
     policies: set[str] = field(default_factory=set)
     days: set[str] = field(default_factory=set)
@@ -61,7 +69,7 @@ class _Side:
         self.counts[rule] = self.counts.get(rule, 0) + record.count
         owner = claimant(record.owner)
         if owner not in ("", record.manager):
-            self.taken_from[owner] = max(self.taken_from.get(owner, 0), self.counts[rule])
+            self.taken_from[owner] = max(self.taken_from.get(owner, (NOT_SINCE, 0)), (record.last, record.count))
         self.users.add(record.user)
         self.policies.add(record.policy)
         self.days.update(record.days)
@@ -70,6 +78,16 @@ class _Side:
     @property
     def writes(self) -> int:
         return max(self.counts.values(), default=0)
+
+    def in_turns_with(self, other: _Side) -> bool:
+        """Whether the field came back to one of them; else one has handed it over."""
+        return max(self.first, other.first) < min(self.last, other.last)
+
+    def lost_to(self) -> list[str]:
+        """The owners from whose claims it took what it had written before. A record names the owner of its last write."""
+        if self.writes < 2:
+            return []
+        return [owner for owner, (last, count) in self.taken_from.items() if count > 1 or self.first < last]
 
 
 def flapping(records: Iterable[Record]) -> list[Flap]:
@@ -98,13 +116,12 @@ def _flaps(place: Field, sides: dict[str, _Side]) -> Iterator[Flap]:
     told = set()
     for one, other in combinations(sorted(sides, key=lambda name: (-sides[name].writes, name)), 2):
         a, b = sides[one], sides[other]
-        in_turns = max(a.first, b.first) <= min(a.last, b.last)  # else one has handed over to the other
-        if in_turns and b.writes >= 2:
+        if b.writes >= 2 and a.in_turns_with(b):
             told.add(frozenset((one, other)))
             yield _flap(place, (one, other), a, b)
     for name, side in sides.items():
-        for owner, times in side.taken_from.items():
-            if times >= 2 and frozenset((name, owner)) not in told:
+        for owner in side.lost_to():
+            if frozenset((name, owner)) not in told:
                 yield _flap(place, (name, owner), side, None)
 
 
@@ -124,6 +141,7 @@ def _flap(place: Field, managers: tuple[str, str], a: _Side, b: _Side | None) ->
 
 
 def _tells(record: Record) -> bool:
-    """Whether it is about one known writer's write of one known object's fields, and the write was stored as it came."""
+    """Whether it is about one known writer's writes of one known object's fields, which were stored as they came."""
     known = record.manager and ANY not in (record.name, record.manager, record.resource, record.namespace)
-    return bool(known) and record.event == "change" and record.outcome == "recorded" and not record.dry_run
+    changed = record.event == "change" and record.outcome == "recorded" and not record.dry_run
+    return bool(known) and changed and is_exact(record)
