@@ -60,6 +60,28 @@ def test_an_authority_is_told_from_a_leaf(authority: Signed) -> None:
     assert not certificates.is_authority(x509.load_pem_x509_certificate(rsa_pair()[0]))
 
 
+def odd(*extensions: x509.ExtensionType) -> x509.Certificate:
+    """With these, of which the placeholder 2.5.29.99 becomes a second `basicConstraints`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "odd")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    builder = builder.serial_number(1).not_valid_before(NOW).not_valid_after(NOW + LIFE)
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=False)
+    made = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.DER)
+    return x509.load_der_x509_certificate(made.replace(bytes.fromhex("0603551d63"), bytes.fromhex("0603551d13")))
+
+
+def test_an_odd_certificate_is_neither_an_authoritys_nor_for_any_name() -> None:
+    constraints = x509.BasicConstraints(ca=True, path_length=None)
+    again = x509.UnrecognizedExtension(x509.ObjectIdentifier("2.5.29.99"), constraints.public_bytes())
+    address = x509.UnrecognizedExtension(x509.SubjectAlternativeName.oid, bytes.fromhex("3002a300"))
+    assert certificates.is_authority(odd(constraints))
+    assert not certificates.is_authority(odd(constraints, again))
+    assert not certificates.holds_names(odd(address), [NAME])
+    assert not certificates.holds_names(odd(constraints, again), [NAME])
+
+
 def test_the_first_two_thirds_of_a_life_are_fresh(authority: Signed) -> None:
     start, end = NOW, NOW + LIFE
     turn = start + (end - start) * 2 / 3

@@ -238,6 +238,19 @@ def test_a_deleted_authority_is_made_again_with_overlap(standing: State) -> None
     )
 
 
+@pytest.mark.parametrize("odd", [b"9999-12-31T23:59:59-14:00", b"2999-01-01T00:00:00+00:00"])
+def test_a_time_that_nobody_can_have_written_keeps_no_authority_for_longer(standing: State, odd: bytes) -> None:
+    now = START + LIFETIMES.authority - DAY
+    state = settle(standing, now)
+    while not (state.authority or {}).get("previous.crt"):
+        now += LIFETIMES.settle
+        state = settle(state, now)
+    forged = with_authority(state, retired=odd)
+    found = step(forged, now, LIFETIMES)
+    assert isinstance(found[0], WriteAuthority)
+    assert found[0].retired in (now, None)
+
+
 def test_with_all_secrets_gone_pods_that_cannot_be_asked_are_trusted_on(standing: State) -> None:
     now = START + DAY
     lost = dataclasses.replace(with_leaf(standing, None), authority=None, serving={"pod": None})

@@ -14,6 +14,7 @@ from tests.cluster.support import invalid, owned, policy
 from webhook.certificates import certificates_in, is_issued_by, new_authority
 from webhook.cluster.controller import Controller
 from webhook.cluster.informer import Lost
+from webhook.policy import Mode
 from webhook.sandbox import Sandbox
 
 DAY = dt.timedelta(days=1)
@@ -151,6 +152,19 @@ def test_a_status_says_what_is_in_force(release: Installed, create: Callable[...
     assert release.resources() == ["deployments", "deployments/*", "gadgets", "gadgets/*"]
 
 
+@pytest.mark.parametrize(
+    ("mode", "said"), [(Mode.AUDIT, "it acts as Audit: the release's mode is Audit"), (Mode.ENFORCE, "")]
+)
+def test_a_status_says_what_the_releases_mode_makes_of_it(
+    mode: Mode, said: str, release: Installed, create: Callable[..., None], clean: Sandbox
+) -> None:
+    create(owned("images", "flux"), owned("others", "flux", mode="Audit"))
+    started(release, release.controller(mode=mode))
+    for name, wanted in (("images", said), ("others", "")):
+        ready = clean.request("GET", f"{FIELDPOLICIES}/{name}").body["status"]["conditions"][0]
+        assert (ready["reason"], ready["message"]) == ("InForce", wanted)
+
+
 def test_a_policy_whose_writes_are_not_sent_is_not_ready(
     release: Installed, create: Callable[..., None], clean: Sandbox
 ) -> None:
@@ -269,13 +283,8 @@ def test_what_was_taken_away_is_not_made_again(release: Installed, clean: Sandbo
 
 def test_rules_that_somebody_else_set_are_told_and_left(release: Installed, create: Callable[..., None]) -> None:
     controller = running(release)
-    theirs(
-        release,
-        0,
-        {
-            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
-        },
-    )
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    theirs(release, 0, {"rules": rules})
     create(owned("images", "flux"))
     release.tell(controller)
     controller.turn()

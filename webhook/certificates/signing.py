@@ -33,6 +33,15 @@ _KEY_USES = (
 )
 
 
+_NO_SUCH_EXTENSION = (
+    x509.ExtensionNotFound,
+    x509.DuplicateExtension,
+    x509.UnsupportedGeneralNameType,
+    ValueError,
+)
+"""What asking for one raises, whatever the certificate is."""
+
+
 class Unusable(ValueError):
     """A certificate and a key that cannot be used together."""
 
@@ -159,7 +168,7 @@ def is_authority(certificate: x509.Certificate) -> bool:
     """Whether it may sign others."""
     try:
         return bool(certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca)
-    except (x509.ExtensionNotFound, ValueError):
+    except _NO_SUCH_EXTENSION:
         return False
 
 
@@ -177,7 +186,7 @@ def holds_names(leaf: x509.Certificate, names: Iterable[str]) -> bool:
     wanted = {general_name(name) for name in names}
     try:
         held = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (x509.ExtensionNotFound, ValueError):
+    except _NO_SUCH_EXTENSION:
         return False
     return wanted <= set(held)
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.cluster.api import MANAGER, Api, Object, decoded, version_of
 from webhook.cluster.errors import Missing
+from webhook.cluster.registration import CONDITIONS
 from webhook.cluster.resource import GROUP, PLURAL
 
 _API = "admissionregistration.k8s.io/v1"
@@ -70,6 +71,7 @@ class Standing:
     version: str
     since: dt.datetime  # when our part of it was last changed
     ours: Ours
+    strange: tuple[str, ...] = ()  # what somebody has added, in words
 
 
 def read(api: Api, target: Target) -> Standing | None:
@@ -86,7 +88,19 @@ def read(api: Api, target: Target) -> Standing | None:
         tuple(_plain(rule) for rule in webhook.get("rules") or ()),
         tuple(webhook.get("matchConditions") or ()),
     )
-    return Standing(target, version_of(item), _since(item), ours)
+    return Standing(target, version_of(item), _since(item), ours, tuple(_strange(item, webhook)))
+
+
+def _strange(item: Object, webhook: Object) -> Iterator[str]:
+    """What is neither the chart's nor ours, and decides over what is judged. It is left as it is."""
+    for other in item["webhooks"]:
+        if other is not webhook:
+            yield f"it also holds the webhook {other.get('name')}, which is not ours"
+    if (webhook.get("clientConfig") or {}).get("url"):
+        yield "it calls an address of somebody's instead of the Service"
+    for condition in webhook.get("matchConditions") or ():
+        if condition.get("name") not in CONDITIONS:
+            yield f"it has the condition {condition.get('name')}, which is not ours: what that leaves out is not judged"
 
 
 def apply(api: Api, standing: Standing, ours: Ours) -> Standing:

@@ -21,7 +21,7 @@ from webhook.cluster.authority import USUAL, service_names
 from webhook.cluster.configurations import MUTATE, POLICIES, POLICY_RULES, VALIDATE, Ours, Standing
 from webhook.cluster.discovery import Discovery, discover
 from webhook.cluster.endpoints import Pods, Shown, endpoints
-from webhook.cluster.errors import ApiError, Missing
+from webhook.cluster.errors import ApiError, Missing, Unreachable
 from webhook.cluster.informer import Lost, News, follow
 from webhook.cluster.keeping import Kept, Secrets, keep
 from webhook.cluster.known import KnownPolicies
@@ -108,11 +108,13 @@ class Controller:
         faults += missing
         pods = endpoints(self.api, release.namespace, release.service)
         shown = self.pods.look(pods)
-        kept = self._keep(standing, shown, faults)
+        faults += [f"{name}: {text}" for name, one in standing.items() for text in one.strange]
+        distrusted: list[str] = []
+        kept = self._keep(standing, shown, faults, distrusted)
         discovery = discover(self.known.policies, self._document) if self.known.policies else Discovery()
         before = len(faults)
         doubts, done = self._register(standing, shown, discovery, faults)
-        self._write_statuses(discovery, "; ".join([*missing, *faults[before:]]), faults)
+        self._write_statuses(discovery, "; ".join([*missing, *distrusted, *faults[before:]]), faults)
         self.state = replace(
             self.state,
             leads=True,
@@ -139,16 +141,25 @@ class Controller:
                 found[str(target)] = one
         return found, missing
 
-    def _keep(self, standing: dict[str, Standing], shown: tuple[Shown, ...], faults: list[str]) -> Kept:
-        def publish(name: str, pem: bytes, reason: str) -> None:
+    def _keep(
+        self, standing: dict[str, Standing], shown: tuple[Shown, ...], faults: list[str], distrusted: list[str]
+    ) -> Kept:
+        def publish(name: str, pem: bytes, reason: str) -> bool:
             one = standing[name]
-            standing[name] = configurations.apply(self.api, one, replace(one.ours, bundle=pem))
+            try:
+                standing[name] = configurations.apply(self.api, one, replace(one.ours, bundle=pem))
+            except Unreachable:
+                raise
+            except ApiError as error:  # somebody else holds it: the others go on without that one
+                distrusted.append(f"{name} does not trust our authority: {error}")
+                return False
             self.log.info("an authority's bundle is published", configuration=name, why=reason)
+            return True
 
         kept = keep(
             self.api, self.release.secrets, standing.values(), shown, publish, self.now(), self.release.lifetimes
         )
-        faults.extend(kept.faults)
+        faults += [*kept.faults, *distrusted]
         for step in kept.steps:
             self.log.info(step)
         return kept
@@ -209,7 +220,9 @@ class Controller:
         in_force = {policy.name: policy for policy in self.known.policies.policies}
         now = self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         for name, resource in sorted(self.known.resources.items()):
-            about = statuses.About(in_force.get(name), left_out.get(name), unsent, self.known.problems(resource))
+            about = statuses.About(
+                in_force.get(name), left_out.get(name), unsent, self.known.problems(resource), self.release.mode
+            )
             wanted = statuses.status(resource, about, discovery, now)
             if not statuses.differs(resource, wanted):
                 continue

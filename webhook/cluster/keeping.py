@@ -24,8 +24,8 @@ from webhook.cluster.trust import Data, Leaf, Lifetimes, Published, State
 Source = Literal["own", "cert-manager", "files"]
 """Who keeps the webhook's certificate: we, cert-manager, or whoever made the Secret."""
 
-Publisher = Callable[[str, bytes, str], None]
-"""Puts a bundle into the configuration of that name, for a reason. Raises ApiError."""
+Publisher = Callable[[str, bytes, str], bool]
+"""Puts a bundle into the configuration of that name, for a reason; whether that was done. Raises Unreachable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,32 +84,32 @@ def keep(
     faults += authority.faults(state, now)
     signing = certificates_in((own.data or {}).get("ca.crt", b""))
     expires = signing[0].not_valid_after_utc if signing else None
-    steps = []
+    steps, moved = [], False
     for action in authority.step(state, now, lifetimes):
         match action:
             case WriteAuthority():
                 _write(api, secrets.path(secrets.authority), own, authority.written(action, now, lifetimes))
                 steps.append(f"the authority is written: {action.reason}")
+                moved = True
             case IssueLeaf():
                 _write(api, secrets.path(secrets.leaf), leaf, authority.issued(action, now, lifetimes))
                 steps.append(f"a certificate is issued: {action.reason}")
+                moved = True
             case Publish():
-                publish(action.configuration, action.pem, action.reason)
+                moved |= publish(action.configuration, action.pem, action.reason)
             case Wait():
                 return Kept(tuple(faults), until=action.until, expires=expires)
-    return Kept(tuple(faults), tuple(steps), again=True, expires=expires)
+    return Kept(tuple(faults), tuple(steps), again=moved, expires=expires)
 
 
 def _follow(state: State, publish: Publisher, faults: list[str], now: dt.datetime) -> Kept:
     """The Secret is somebody else's: only what it is signed by is ours to publish."""
     faults += authority.faults(state, now)
-    actions = authority.follow(state, now)
-    for action in actions:
-        publish(action.configuration, action.pem, action.reason)
+    done = [publish(action.configuration, action.pem, action.reason) for action in authority.follow(state, now)]
     (name, leaf), *_ = state.leaves.items()
     if leaf.data is not None and not leaf.data.get("ca.crt"):
         faults.append(f"{name}: ca.crt is missing: the API server cannot be told whom to trust")
-    return Kept(tuple(dict.fromkeys(faults)), again=bool(actions))
+    return Kept(tuple(dict.fromkeys(faults)), again=any(done))
 
 
 def _missing(name: str) -> str:

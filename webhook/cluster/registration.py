@@ -38,6 +38,9 @@ NEVER: Mapping[str, frozenset[str]] = {
 are such too: of what is found in a report's write there would be a report, and so on."""
 
 _CREATE, _UPDATE = "CREATE", "UPDATE"
+_NO_CONTROL_PLANE, _NO_NODE, _NOTHING_BUSY = "not-the-control-plane", "not-a-node", "not-a-lease-event-report-or-review"
+CONDITIONS = frozenset({_NO_CONTROL_PLANE, _NO_NODE, _NOTHING_BUSY})
+"""Names of the conditions that are ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +78,12 @@ def conditions(policies: PolicySet) -> list[Object]:
     """
     found = []
     if all(policy.exempt.control_plane for policy in policies.policies):
-        found.append(_condition("not-the-control-plane", _is_control_plane()))
-        found.append(
-            _condition("not-a-node", f"has(request.userInfo.groups) && {_text(GROUP)} in request.userInfo.groups")
-        )
+        found.append(_condition(_NO_CONTROL_PLANE, _is_control_plane()))
+        found.append(_condition(_NO_NODE, f"has(request.userInfo.groups) && {_text(GROUP)} in request.userInfo.groups"))
     meant = [place for matcher in matchers(policies) for place in places(matcher) if ANY in place]
     never = [text for group, resources in NEVER.items() for text in _is_of(group, resources, meant)]
     if never:
-        found.append(_condition("not-a-lease-event-report-or-review", " || ".join(never)))
+        found.append(_condition(_NOTHING_BUSY, " || ".join(never)))
     return found
 
 

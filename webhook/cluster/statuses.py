@@ -10,7 +10,7 @@ from webhook.cluster.api import Object
 from webhook.cluster.discovery import ANY, Discovery, places, written
 from webhook.cluster.resource import FieldProblem
 from webhook.cluster.settling import LeftOut
-from webhook.policy import Policy
+from webhook.policy import Mode, Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class About:
     left_out: LeftOut | None = None
     unsent: str = ""  # empty where all is registered
     problems: tuple[FieldProblem, ...] = ()  # the linter's, of the resource by itself
+    cap: Mode = Mode.ENFORCE  # the release's
 
 
 MAX_PROBLEMS = 20
@@ -66,7 +67,12 @@ def _ready(about: About, unserved: Sequence[str]) -> tuple[str, str, str]:
         return "False", "NotRegistered", about.unsent
     if unserved:
         return "True", "NotServed", f"in force as soon as the API server serves {', '.join(unserved)}"
-    return "True", "InForce", ""
+    mode = about.policy.mode.capped(about.cap)
+    return (
+        "True",
+        "InForce",
+        "" if mode is about.policy.mode else f"it acts as {mode}: the release's mode is {about.cap}",
+    )
 
 
 def differs(resource: Object, wanted: Object) -> bool:

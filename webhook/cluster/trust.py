@@ -126,7 +126,7 @@ def look(state: State, now: dt.datetime) -> Seen:
         current=current,
         next=following,
         previous=frozenset(certificates_in((data or {}).get(PREVIOUS, b""))),
-        retired=_time((data or {}).get(RETIRED, b"")),
+        retired=_past((data or {}).get(RETIRED, b""), now),
         damage=tuple(damage),
         leaves=leaves,
         shown=tuple(dict.fromkeys(leaf for leaf in shown if is_valid(leaf, now))),
@@ -188,9 +188,9 @@ def _is_torn(held: Published) -> bool:
     return held.pem.count(b"-----BEGIN ") != found or (not found and bool(held.pem.strip()))
 
 
-def _time(text: bytes) -> dt.datetime | None:
+def _past(text: bytes, now: dt.datetime) -> dt.datetime | None:
     try:
         read = dt.datetime.fromisoformat(text.decode())
-    except ValueError:
+        return read if read.tzinfo and read <= now + BACKDATE else None
+    except (ValueError, OverflowError):
         return None
-    return read if read.tzinfo else None
