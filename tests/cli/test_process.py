@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -49,7 +49,7 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         told = process.stderr.read()
-        assert process.wait(30) == 141
+        assert process.wait(60) == 141
     assert told == b""
 
 
@@ -70,10 +70,14 @@ def test_a_command_imports_only_what_it_needs(arguments: tuple[str, ...], unwant
 
 
 def test_help_is_quick() -> None:
-    """Well below a third of a second; the fastest of several, since other programs run on this machine too."""
-    taken = []
-    for _ in range(5):
-        begin = time.perf_counter()
-        assert run("--help").returncode == 0
-        taken.append(time.perf_counter() - begin)
-    assert min(taken) < 0.3
+    """It takes little more than click itself does: seconds of the processor, which other programs do not lengthen."""
+    helping = min(processor_seconds(MAIN, "--help") for _ in range(5))
+    least = min(processor_seconds("import click") for _ in range(5))
+    assert helping < 2.5 * least
+
+
+def processor_seconds(code: str, *arguments: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, cwd=ROOT, check=True, timeout=60)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
