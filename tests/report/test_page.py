@@ -66,7 +66,7 @@ def shown(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         context = browser.new_context(**({"viewport": DESK} | options))
         contexts.append(context)
         context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
-        context.set_default_timeout(5000)
+        context.set_default_timeout(60_000)
         opened = context.new_page()
         opened.on("console", lambda message: said.append(message.text))
         opened.on("pageerror", lambda error: said.append(str(error)))
