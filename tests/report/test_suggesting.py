@@ -138,6 +138,26 @@ def test_a_spoofer_is_bound_in_unless_what_was_seen_may_be_denied() -> None:
         assert spec["rules"][0]["writers"]["bind"][0]["subjects"] == subjects  # type: ignore[index]
 
 
+@pytest.mark.parametrize("deny_seen", [False, True])
+def test_what_is_written_under_a_borrowed_name_is_not_its_bearers(deny_seen: bool) -> None:
+    note = (".metadata.annotations.note",)
+    spoof = flux(operation="Update", user=DEVELOPER, paths=note)
+    under_it = flux(operation="Update", user=DEVELOPER, paths=note, owner="kustomize-controller (Update)", rule="own")
+    overwritten = record(user="x", paths=note, owner="kustomize-controller (Update)")
+    for recorded in ((spoof,), (under_it,), (spoof, overwritten)):
+        specs = suggested(flux(count=9), *recorded, deny_seen=deny_seen)
+        (rule,) = specs["suggested-deployments-apps"]["rules"]  # type: ignore[misc]
+        owner = {"manager": "kustomize-controller", "operation": "Apply", "subjects": [SA]}
+        assert rule["ownership"] == {"fields": [".metadata.labels"], "owners": [owner], "onChange": "Deny"}
+
+
+def test_a_claim_counts_for_its_name_where_nobody_was_seen_to_borrow_it() -> None:
+    named = flux(count=9, operation="Update", event="writer", paths=())
+    exception, refusal = suggested(named, record())["suggested-deployments-apps"]["rules"]  # type: ignore[misc]
+    assert exception["for"] == {"subjects": [{"user": DEVELOPER}]}
+    assert refusal["ownership"]["owners"][0]["operation"] == "Apply"
+
+
 @pytest.mark.parametrize("user", ["user-24e4f7ddb1f9cd88", "*", "a?b", "system:serviceaccount:x…", ""])
 def test_a_user_whom_no_policy_can_name_is_no_ground_for_one(user: str) -> None:
     assert suggested(flux(user=user, count=9)) == {}

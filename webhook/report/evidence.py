@@ -64,7 +64,7 @@ class Name:
 
     manager: str
     users: dict[str, int] = field(default_factory=dict)  # how often each
-    operations: set[str] = field(default_factory=set)
+    operations: dict[str, set[str]] = field(default_factory=dict)  # the users who wrote by each
     places: set[Place] = field(default_factory=set)
 
     @property
@@ -76,6 +76,10 @@ class Name:
         """The users who are taken to bear it rightly: where most of its events are by machines, these alone."""
         machines = {user for user in self.users if is_machine(user)}
         return machines if self.by_machines * 2 > self.events else set(self.users)
+
+    def claims(self, operation: str) -> bool:
+        """Whether a claim of the name, by an operation, is its bearers' doing, as far as anything tells who wrote so."""
+        return not self.bearers.isdisjoint(self.operations.get(operation, self.bearers))
 
     @property
     def is_telling(self) -> bool:
@@ -143,7 +147,7 @@ def weigh(records: Iterable[Record]) -> Evidence:
         if record.manager:
             name = found.names.setdefault(record.manager, Name(record.manager))
             name.users[record.user] = name.users.get(record.user, 0) + record.count
-            name.operations.add(record.operation)
+            name.operations.setdefault(record.operation, set()).add(record.user)
             name.places.add(place)
         if record.paths:
             found.written.append(_written(record, place, read))

@@ -100,10 +100,8 @@ def _owners(written: Iterable[Written], names: dict[str, Name]) -> list[Owner]:
     found: dict[str, Owner] = {}
     for one in written:
         record = one.record
-        sides = [(record.manager, record.operation, record.count)] if record.event == "change" else []
-        sides += [(one.owner, one.owner_operation, 0)] if one.owner and record.event in _OF_OWNERS else []
-        for manager, operation, events in sides:
-            if manager not in names or not _may_own(names[manager]):
+        for manager, operation, events in _sides(one, names):
+            if not _may_own(names[manager]):
                 continue
             owner = found.setdefault(manager, Owner(names[manager]))
             owner.operations.add(operation)
@@ -113,6 +111,21 @@ def _owners(written: Iterable[Written], names: dict[str, Name]) -> list[Owner]:
                     owner.held.setdefault(path, set()).add((record.namespace, record.name))
     owners = (owner for owner in found.values() if owner.held)
     return sorted(owners, key=_rank)
+
+
+def _sides(one: Written, names: dict[str, Name]) -> Iterator[tuple[str, str, int]]:
+    """The names that a record says hold its paths, by which operation, and how often they wrote so.
+
+    What somebody else wrote under a name, and the claim that this left, is not the name's.
+    """
+    record = one.record
+    writer, owner = names.get(record.manager), names.get(one.owner)
+    is_borne = writer is not None and record.user in writer.bearers
+    if record.event == "change" and is_borne:
+        yield record.manager, record.operation, record.count
+    is_own = owner is writer and not is_borne
+    if record.event in _OF_OWNERS and owner is not None and not is_own and owner.claims(one.owner_operation):
+        yield one.owner, one.owner_operation, 0
 
 
 def _rank(owner: Owner) -> tuple[object, ...]:
