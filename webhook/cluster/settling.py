@@ -21,6 +21,9 @@ from webhook.policy import Problem, load
 Texts = dict[str, str]
 """Policies by name, as documents."""
 
+MOST_TOLD = 10
+"""Reasons why a policy is left out: it may clash with every other."""
+
 _LONGEST = 240  # a file's name may have 255 bytes, a policy's 253
 
 
@@ -54,6 +57,14 @@ def file_name(policy: str) -> str:
     return f"{policy if len(policy) <= _LONGEST else hashlib.sha256(policy.encode()).hexdigest()}.yaml"
 
 
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Why policies do not load as one set, and which of the cluster's it is about: one that is faulty, or two."""
+
+    text: str
+    between: frozenset[str]
+
+
 @dataclass(slots=True)
 class Together:
     """Whether policies load as one set with those in files."""
@@ -63,7 +74,11 @@ class Together:
     strict: bool = False
 
     def errors(self, texts: Mapping[str, str]) -> tuple[str, ...]:
-        """Why they do not; nothing where the files are at fault themselves, for then nothing can be said."""
+        """Why they do not."""
+        return tuple(clash.text for clash in self.clashes(texts))
+
+    def clashes(self, texts: Mapping[str, str]) -> tuple[Clash, ...]:
+        """The same, with whose fault it is; nothing where the files are at fault themselves, for then nothing can be said."""
         folder = Path(tempfile.mkdtemp(prefix=".together-", dir=self.scratch))
         try:
             names = {str(folder / file_name(name)): name for name in texts}
@@ -75,7 +90,10 @@ class Together:
         errors = [problem for problem in found if problem.severity == "error"]
         if not errors or (self.files and load(self.files, strict=self.strict).policies is None):
             return ()
-        return tuple(_told(problem, names, texts) for problem in errors)
+        return tuple(
+            Clash(_told(problem, names, texts), frozenset(texts.keys() & {names.get(problem.file), problem.other}))
+            for problem in errors
+        )
 
 
 def _told(problem: Problem, names: Mapping[str, str], texts: Mapping[str, str]) -> str:
@@ -124,19 +142,37 @@ class Settling:
         return found if found is not None else problems_of(resource, strict=self.together.strict)
 
     def _admit(self, base: Texts, more: list[tuple[str, str]], faults: dict[str, tuple[str, ...]]) -> Texts:
-        """The base and all of the others that load with it and with those before them: by halves, so that one among
-        many costs few loads. The rest and why goes into `faults`."""
-        if not more:
-            return base
-        whole = {**base, **dict(more)}
-        errors = self.together.errors(whole)
-        if not errors:
-            return whole
-        if len(more) == 1:
-            faults[more[0][0]] = errors
-            return base
-        half = len(more) // 2
-        return self._admit(self._admit(base, more[:half], faults), more[half:], faults)
+        """The base, and of the others all that load with it and with those before them. The rest and why goes into `faults`."""
+        left = dict(more)
+        while left and (clashes := self.together.clashes({**base, **left})):
+            for name, told in _out(clashes, base, list(left)).items():
+                faults[name] = told
+                del left[name]
+        return {**base, **left}
+
+
+def _out(clashes: Sequence[Clash], base: Iterable[str], order: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Who must go and why: whoever is faulty alone, or beside the base or one before him who stays.
+
+    All clashes of a set are told at once, so this is found out by one load, however many there are.
+    """
+    stay, out = set(base), {}
+    by_name: dict[str, list[Clash]] = {}
+    for clash in clashes:
+        for name in clash.between:
+            by_name.setdefault(name, []).append(clash)
+    for name in order:
+        told = [clash.text for clash in by_name.get(name, ()) if clash.between - {name} <= stay]
+        if told:
+            out[name] = _first(told)
+        else:
+            stay.add(name)
+    return out or {order[-1]: _first([clash.text for clash in clashes])}
+
+
+def _first(told: Sequence[str]) -> tuple[str, ...]:
+    rest = len(told) - MOST_TOLD
+    return tuple(told) if rest <= 0 else (*told[:MOST_TOLD], f"and {rest} more")
 
 
 def name_in(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from webhook.policy.compiled import Action, ManagerMatcher, Mode, OwnershipRule, RenameRule, WritersRule
@@ -28,7 +29,7 @@ def duplicate_policy(drafts: Sequence[Draft]) -> Iterator[Problem]:
         if other is not draft:
             place = other.name_place
             said = f"there is a policy {draft.name} already, in {other.file}:{place.line}"
-            yield problem("duplicate-policy", draft.file, draft.name_place, said)
+            yield replace(problem("duplicate-policy", draft.file, draft.name_place, said), other=draft.name)
 
 
 def rename_to_owner(drafts: Sequence[Draft]) -> Iterator[Problem]:
@@ -41,11 +42,13 @@ def rename_to_owner(drafts: Sequence[Draft]) -> Iterator[Problem]:
             rule = draft_rule.rule
             if not isinstance(rule, RenameRule):
                 continue
+            told: set[str | None] = set()  # one name of each policy is enough
             for other, where, kind, matcher in named:
-                if matcher.manager.matches(rule.to) and _may_meet(draft, other):
+                if other.name not in told and matcher.manager.matches(rule.to) and _may_meet(draft, other):
+                    told.add(other.name)
                     said = f"{rule.to} is the name of {kind} in {other.name}/{where}"
-                    yield draft.problem("rename-to-owner", draft_rule.node, ("rename", "to"), said)
-                    break
+                    found = draft.problem("rename-to-owner", draft_rule.node, ("rename", "to"), said)
+                    yield replace(found, other=other.name)
 
 
 def _names(draft_rule: DraftRule) -> Iterator[tuple[str, ManagerMatcher]]:
@@ -78,7 +81,8 @@ def contradiction(drafts: Sequence[Draft]) -> Iterator[Problem]:
             severity: Severity = "error" if both else "warning"
             pattern = other.fields[index].text
             said = f"{first.name}/{one.name} denies what this allows: nobody is an owner of {pattern} in both"
-            yield second.problem("contradiction", node.node, ("ownership", "fields", index), said, severity=severity)
+            path = ("ownership", "fields", index)
+            yield replace(second.problem("contradiction", node.node, path, said, severity=severity), other=first.name)
 
 
 def _certain(a: Draft, b: Draft) -> bool:

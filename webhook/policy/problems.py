@@ -21,7 +21,7 @@ class Place:
 class Problem:
     """One thing wrong in one place. An error keeps a policy from loading, a warning never does.
 
-    `text` and `caret` are there where a text in the file cannot be read: the text, and the offset of the fault in it.
+    `other` names the policy beside which alone it is wrong. `text` and `caret` are there where a text in the file cannot be read: the text, and the offset of the fault in it.
     """
 
     severity: Severity
@@ -33,6 +33,7 @@ class Problem:
     advice: str = ""
     text: str | None = None
     caret: int | None = None
+    other: str | None = None
 
     def __str__(self) -> str:
         advice = f" ({self.advice})" if self.advice else ""
