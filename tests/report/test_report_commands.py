@@ -107,6 +107,53 @@ def test_lines_that_cannot_be_read_are_told(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["report", "suggest"])
 @pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"# A page\n\nof text\n", "is no log of the server: none of 2 lines could be read"),
+        (b'{"message": "of another program"}\n', "is no log of the server: none of 1 line could be read"),
+        (b"\x1f\x8b\x08", "is damaged, and no line of the server's log stands before the damage"),
+    ],
+)
+def test_what_is_no_log_of_the_server_is_no_answer(
+    cli: Cli, tmp_path: Path, command: str, text: bytes, said: str
+) -> None:
+    path = tmp_path / "README.md"
+    path.write_bytes(text)
+    assert cli(command, path) == (2, "", f"Error: {path}: {said}\n")
+
+
+@pytest.mark.parametrize("lines", [(), ({"event": "reloaded", "level": "info"},)], ids=["empty", "without findings"])
+def test_where_nothing_is_recorded_a_note_says_so(cli: Cli, tmp_path: Path, lines: tuple[dict[str, str], ...]) -> None:
+    assert cli("suggest", log(tmp_path, *lines))[::2] == (0, "Note: nothing is recorded.\n")
+    code, out, err = cli("report", "-o", "json", "--policy", "x", "--since", "1d", log(tmp_path, *lines))
+    assert (code, err) == (0, "Note: nothing is recorded since then.\n")
+    assert json.loads(out)["notes"] == ["nothing is recorded since then"]
+
+
+@pytest.mark.parametrize("command", ["report", "suggest"])
+def test_a_name_that_nothing_fits_is_told(cli: Cli, tmp_path: Path, command: str) -> None:
+    asking = (
+        "--policy",
+        "labels",
+        "--policy",
+        "lables",
+        "--namespace",
+        "team-*",
+        "--namespace",
+        "x",
+        "--namespace",
+        "",
+    )
+    _, _, err = cli(command, *asking, log(tmp_path, line()))
+    assert err.splitlines() == [
+        "Note: nothing that is recorded is of a policy 'lables'.",
+        "Note: nothing that is recorded is in a namespace 'x'.",
+        "Note: nothing that is recorded is in cluster scope.",
+    ]
+
+
+@pytest.mark.parametrize("command", ["report", "suggest"])
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--kubeconfig", "x", "y"), "where no SOURCE is given"),

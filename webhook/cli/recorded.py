@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _SPAN = re.compile(r"(\d{1,9})([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_UNREACHED = 3
+_UNUSABLE, _UNREACHED = 2, 3
 
 
 def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> dt.datetime | None:
@@ -63,23 +63,29 @@ def asked(since: dt.datetime | None, namespaces: tuple[str, ...], policies: tupl
     return Asked(since, globs(namespaces), globs(policies))
 
 
-def read(names: tuple[str, ...], wanted: Asked, kubeconfig: Path | None = None) -> tuple[list[Record], list[Source]]:
-    """All records, and what they were read from. What a reader should know is said on standard error."""
-    from webhook.report.asking import Unreached, Unusable
+class Read(NamedTuple):
+    """All records that were asked for, and what they were read from."""
+
+    records: list[Record]
+    sources: list[Source]
+    notes: tuple[str, ...]  # beside those of the sources
+
+
+def read(names: tuple[str, ...], wanted: Asked, kubeconfig: Path | None = None) -> Read:
+    """What a reader should know is said on standard error."""
+    from webhook.report.asking import Reading, Unreached, Unusable
     from webhook.report.summary import gather
 
+    reading = Reading(wanted)
     try:
         sources = _opened(names, kubeconfig)
-        records = gather(sources, wanted)
-    except Unreached as error:
-        click.echo(f"Error: {error}", err=True)
-        raise click.exceptions.Exit(_UNREACHED) from None
+        records = gather(sources, reading)
     except Unusable as error:
-        raise click.UsageError(str(error)) from None
-    for source in sources:
-        for note in source.notes():
-            click.echo(f"Note: {note}.", err=True)
-    return records, sources
+        click.echo(f"Error: {error}", err=True)
+        raise click.exceptions.Exit(_UNREACHED if isinstance(error, Unreached) else _UNUSABLE) from None
+    for note in (*(note for source in sources for note in source.notes()), *reading.notes()):
+        click.echo(f"Note: {note}.", err=True)
+    return Read(records, sources, reading.notes())
 
 
 def _opened(names: tuple[str, ...], kubeconfig: Path | None) -> list[Source]:

@@ -43,14 +43,14 @@ def report(
       kubectl logs -n fieldwarden -l app.kubernetes.io/name=fieldwarden --tail=-1 | fieldwarden report -
       fieldwarden report -o json journal.db | jq '.policies[] | {policy, writes}'
 
-    Exit codes: 0 nothing of it would fail or be rewritten, 1 something would, 2 a source cannot be read, 3 the cluster
-    was not reached.
+    Exit codes: 0 nothing of it would fail or be rewritten, or nothing is recorded (a note says so), 1 something would,
+    2 a source cannot be read, or is no log of the server, 3 the cluster was not reached.
     """
     from webhook.report.summary import summarise
 
     wanted = asked(since, namespaces, policies)
-    records, opened = read(sources, wanted, kubeconfig)
-    made = summarise(records, opened, wanted, dt.datetime.now(dt.UTC))
+    found = read(sources, wanted, kubeconfig)
+    made = summarise(found.records, found.sources, wanted, dt.datetime.now(dt.UTC), found.notes)
     if output == "table":
         from webhook.report.drawn import tables
 

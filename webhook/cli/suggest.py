@@ -43,5 +43,5 @@ def suggest(
     """
     from webhook.report.suggest import Proposal, propose
 
-    records, opened = read(sources, asked(since, namespaces, policies), kubeconfig)
-    click.echo(propose(records, Proposal(tuple(source.name for source in opened), deny_seen)), nl=False)
+    found = read(sources, asked(since, namespaces, policies), kubeconfig)
+    click.echo(propose(found.records, Proposal(tuple(source.name for source in found.sources), deny_seen)), nl=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from webhook.policy.compiled import Glob
@@ -62,6 +62,47 @@ class Asked:
         first_day = f"{self.since.astimezone(dt.UTC):%Y-%m-%d}"
         days = {day: count for day, count in record.days.items() if day >= first_day}
         return replace(record, days=days, count=sum(days.values()) or record.count, first=self.since)
+
+
+@dataclass(slots=True)
+class Reading:
+    """What is asked, while records are read. In the end it knows what of it nothing fitted: as a misspelt name does."""
+
+    asked: Asked
+    policies: set[str] = field(default_factory=set)  # of all records that were read
+    namespaces: set[str] = field(default_factory=set)
+
+    @property
+    def since(self) -> dt.datetime | None:
+        return self.asked.since
+
+    def of(self, records: Iterable[Record]) -> Iterator[Record]:
+        return self.asked.of(map(self._seen, records))
+
+    def _seen(self, record: Record) -> Record:
+        self.policies.add(record.policy)
+        self.namespaces.add(record.namespace)
+        return record
+
+    def notes(self) -> tuple[str, ...]:
+        """Sentences that a reader should know, once all has been read."""
+        if not self.policies:
+            return ("nothing is recorded" + (" since then" if self.since else ""),)
+        return (
+            *(
+                f"nothing that is recorded is of a policy {text!r}"
+                for text in _unmet(self.asked.policies, self.policies)
+            ),
+            *(f"nothing that is recorded is in {where}" for where in self._nowhere()),
+        )
+
+    def _nowhere(self) -> Iterator[str]:
+        for text in _unmet(self.asked.namespaces, self.namespaces):
+            yield f"a namespace {text!r}" if text else "cluster scope"
+
+
+def _unmet(wanted: Iterable[Glob], names: set[str]) -> list[str]:
+    return [glob.text for glob in wanted if not any(map(glob.matches, names))]
 
 
 def is_cut(record: Record) -> bool:

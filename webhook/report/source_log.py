@@ -29,10 +29,13 @@ class LogFile:
     def __init__(self, name: str) -> None:
         self.name = "standard input" if name == STDIN else name
         self._path = None if name == STDIN else Path(name)
-        self._unreadable = self._cut = self._ended_early = 0
+        self._read = self._unreadable = self._cut = self._ended_early = 0
 
     def records(self, since: dt.datetime | None) -> Iterator[Record]:
-        """One for each event of each line. A line that cannot be read is counted, and costs no other."""
+        """One for each event of each line. A line that cannot be read is counted, and costs no other.
+
+        Raises Unusable also where no line is the server's: nothing would be told of what it found.
+        """
         try:
             with self._open() as file:
                 for line in self._lines(file):
@@ -43,6 +46,10 @@ class LogFile:
             self._ended_early = 1
         except OSError as error:
             raise Unusable(f"{self.name}: {error.strerror}") from None
+        if not self._read and self._ended_early:
+            raise Unusable(f"{self.name}: is damaged, and no line of the server's log stands before the damage")
+        if not self._read and self._unreadable:
+            raise Unusable(f"{self.name}: is no log of the server: none of {_lines(self._unreadable)} could be read")
 
     def notes(self) -> tuple[str, ...]:
         told = []
@@ -80,6 +87,7 @@ class LogFile:
         try:
             told = json.loads(line[start:])
             if told.get("event") != "review" or not told.get("results"):
+                self._note_other(told)
                 return []
             found = [_record(told, item) for item in told["results"] if "more_results" not in item]
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -87,7 +95,14 @@ class LogFile:
             return []
         cut = any("more_paths" in item or "more_results" in item for item in told["results"])
         self._cut += cut
+        self._read += 1
         return found
+
+    def _note_other(self, told: dict[str, Any]) -> None:
+        """A line without results: the server's say what happened, and how grave that is."""
+        is_ours = all(isinstance(told.get(key), str) for key in ("event", "level"))
+        self._read += is_ours
+        self._unreadable += not is_ours
 
 
 def _record(line: dict[str, Any], item: dict[str, Any]) -> Record:

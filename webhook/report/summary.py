@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from webhook.report.asking import Asked, Source
+from webhook.report.asking import Asked, Reading, Source
 from webhook.report.enforced import EFFECTS, Effect, PolicyView, Writer, effect_of, enforced
 from webhook.report.flapping import Flap, flapping
 from webhook.report.folding import fold
@@ -59,13 +59,15 @@ class Report:
         return not all(view.is_harmless for view in self.policies)
 
 
-def gather(sources: Iterable[Source], asked: Asked) -> list[Record]:
+def gather(sources: Iterable[Source], asked: Asked | Reading) -> list[Record]:
     """All that is asked for, each thing once. Raises Unusable."""
     return list(fold(record for source in sources for record in asked.of(source.records(asked.since))).values())
 
 
-def summarise(records: Sequence[Record], sources: Sequence[Source], asked: Asked, made: dt.datetime) -> Report:
-    """`made`: now. The sources have been read."""
+def summarise(
+    records: Sequence[Record], sources: Sequence[Source], asked: Asked, made: dt.datetime, also: Sequence[str] = ()
+) -> Report:
+    """`made`: now. The sources have been read. `also`: notes beside theirs."""
     effects: dict[Effect, int] = dict.fromkeys(EFFECTS, 0)
     for record in records:
         if not record.dry_run:
@@ -73,7 +75,7 @@ def summarise(records: Sequence[Record], sources: Sequence[Source], asked: Asked
     return Report(
         made=made,
         sources=tuple(source.name for source in sources),
-        notes=tuple(note for source in sources for note in source.notes()),
+        notes=(*(note for source in sources for note in source.notes()), *also),
         asked=asked,
         first=min((record.first for record in records), default=None),
         last=max((record.last for record in records), default=None),
