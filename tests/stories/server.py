@@ -6,6 +6,7 @@ import http.client
 import itertools
 import json
 import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,12 +17,19 @@ from typing import Any, Literal
 from webhook.cluster import registration
 from webhook.policy import load
 from webhook.sandbox import Registration, Sandbox
-from webhook.sandbox.apiserver import free_port
 from webhook.sandbox.beside import discovery
 from webhook.sandbox.registration import PHASES, Phase
 
 _numbers = itertools.count(1)
 _SERVE = (sys.executable, "-P", "-c", "from webhook.cli.serve import serve; serve(prog_name='fieldwarden serve')")
+
+
+def hold() -> socket.socket:
+    """At a free port of 127.0.0.1; it does not listen, so that a server may."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 @dataclass
@@ -31,7 +39,12 @@ class Server:
     sandbox: Sandbox
     policies: Path
     name: str = field(default_factory=lambda: f"fieldwarden-{next(_numbers)}")
-    port: int = field(default_factory=free_port)
+    held: socket.socket = field(default_factory=hold)
+
+    @property
+    def port(self) -> int:
+        """Its own also while it is stopped: the system gives it to nobody else."""
+        return int(self.held.getsockname()[1])
 
     @property
     def folder(self) -> Path:
@@ -84,7 +97,7 @@ class Server:
         """A line for each review that was answered since a mark. Nothing worse than a doubt may stand in the log."""
         with self.log.open("rb") as log:
             log.seek(since)
-            text = log.read().splitlines()
+            text = log.read().split(b"\n")[:-1]  # what is still being written is no answer yet
         told = [line for line in text if not line.startswith(b"{")]  # standard error: doubts about policies
         assert not [line for line in told if b" warning: " not in line], told
         lines = [json.loads(line) for line in text if line.startswith(b"{")]
@@ -97,7 +110,7 @@ class Server:
 
     def get(self, path: str) -> tuple[int, str]:
         """From the plain port."""
-        connection = http.client.HTTPConnection(json.loads(self._ports.read_text())["ops"], timeout=5)
+        connection = http.client.HTTPConnection(json.loads(self._ports.read_text())["ops"], timeout=60)
         try:
             connection.request("GET", path)
             reply = connection.getresponse()
