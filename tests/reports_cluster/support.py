@@ -124,12 +124,12 @@ class Process:
     def finish(self) -> None:
         """As at SIGTERM: it tells once more what there is, and ends."""
         self.stop_file.touch()
-        self.process.join(30)
+        self.process.join(60)
         assert self.process.exitcode == 0
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.join(10)
+        self.process.join(60)
 
 
 @contextlib.contextmanager

@@ -28,6 +28,8 @@ from webhook.cluster.report_objects import FORMATS, OPENREPORTS, POLICYREPORT, F
 from webhook.sandbox import Sandbox
 
 _numbers = itertools.count(1)
+LONG = 240.0
+"""Seconds in which what failed for a while is tried again: the pauses between two tries grow to one minute."""
 BOTH = pytest.mark.parametrize("form", [OPENREPORTS, POLICYREPORT], ids=lambda form: form.name)
 
 
@@ -85,7 +87,7 @@ def test_several_reporters_some_of_them_killed_lose_and_double_nothing(
         expected: Counter[tuple[str, str]] = Counter()
         for one in recorders:
             expected.update(one.counted)
-        eventually(lambda: counted(reporting, form, name) == expected, 30)
+        eventually(lambda: counted(reporting, form, name) == expected, LONG)
     finally:
         for process in running:
             process.kill()
@@ -164,9 +166,9 @@ def test_what_came_while_the_api_server_was_away_is_told_when_it_is_back(own_san
             own_sandbox.stop_apiserver()
             eventually(lambda: all("Connection refused" in process.state.failure for process in running))
             own_sandbox.start_apiserver()
-            eventually(lambda: not any(process.state.failure for process in running), 60)
+            eventually(lambda: not any(process.state.failure for process in running), LONG)
         expected = recorders[0].counted + recorders[1].counted
-        eventually(lambda: counted(own_sandbox, OPENREPORTS) == expected, 30)
+        eventually(lambda: counted(own_sandbox, OPENREPORTS) == expected, LONG)
     finally:
         for process in running:
             process.kill()
@@ -245,14 +247,14 @@ def test_a_large_journal_stands_in_several_reports_of_which_each_fits(
     paths = tuple(f'.spec.template.spec.containers[name="c{n}"].env[name="VARIABLE_{n}"].value' for n in range(60))
     recorder.record(*(event(number, namespace, paths=paths) for number in range(900)))
     with reporting_with(reporting, recorder.path, "openreports", name):
-        eventually(lambda: counted(reporting, OPENREPORTS, name) == recorder.counted, 60)
+        eventually(lambda: counted(reporting, OPENREPORTS, name) == recorder.counted, LONG)
     found = [one for one in reports(reporting, OPENREPORTS, namespace) if one["metadata"]["name"].startswith(name)]
     assert len(found) >= 3
     assert max(len(json.dumps(one)) for one in found) < 1 << 20
     before = {one["metadata"]["name"]: set(read(one).rows) for one in found}
     recorder.record(*(event(number, namespace) for number in range(900, 1000)))
     with reporting_with(reporting, recorder.path, "openreports", name):
-        eventually(lambda: counted(reporting, OPENREPORTS, name) == counted_in(recorder.path), 60)
+        eventually(lambda: counted(reporting, OPENREPORTS, name) == counted_in(recorder.path), LONG)
     after = {one["metadata"]["name"]: set(read(one).rows) for one in reports(reporting, OPENREPORTS, namespace)}
     assert all(rows <= after[at] for at, rows in before.items()), "no row moves for those that come"
 
@@ -296,7 +298,7 @@ def test_kubernetes_removes_the_reports_of_a_release_that_is_gone(own_sandbox: S
         eventually(lambda: counted(own_sandbox, OPENREPORTS) == recorder.counted)
     own_sandbox.start_controller_manager()
     assert own_sandbox.request("DELETE", f"{roles}/owner").status == 200
-    eventually(lambda: not reports(own_sandbox, OPENREPORTS), 120)
+    eventually(lambda: not reports(own_sandbox, OPENREPORTS), LONG)
 
 
 GROUPS = {
