@@ -64,7 +64,7 @@ def _mentioning(place: Path) -> dict[int, str]:
     return found
 
 
-def _eventually(done: Callable[[], bool], seconds: float = 20) -> bool:
+def _eventually(done: Callable[[], bool], seconds: float = 60) -> bool:
     limit = time.monotonic() + seconds
     while not done():
         if time.monotonic() > limit:
