@@ -34,6 +34,7 @@ FAULTS: list[tuple[Object, str]] = [
         {"reports": {"format": "policyreport", "definitions": "---\nspec: {group: openreports.io}"}},
         "document 1 is not a CustomResourceDefinition of wgpolicyk8s.io",
     ),
+    (nested("privacy.existingSecret", "hash"), "privacy.hashUsers is false: users' names would be written in clear"),
     (nested("policies.fromCluster", False), "there would be nothing to judge by. Set policies.enabled"),
     (
         nested("policies.enabled", ["nope"]),

@@ -23,6 +23,9 @@
 {{- if and $v.privacy.hashUsers (not $v.privacy.existingSecret) -}}
 {{- $faults = append $faults "privacy.hashUsers is true, but privacy.existingSecret names none: make a Secret with a random key of at least 16 bytes in `key`, and name it." -}}
 {{- end -}}
+{{- if and $v.privacy.existingSecret (not $v.privacy.hashUsers) -}}
+{{- $faults = append $faults "privacy.existingSecret is set, but privacy.hashUsers is false: users' names would be written in clear. Set hashUsers, or leave out existingSecret." -}}
+{{- end -}}
 {{- $shipped := include "fieldwarden.shipped" . | fromJsonArray -}}
 {{- $enabled := include "fieldwarden.enabled" . | fromJsonArray -}}
 {{- range $enabled -}}
@@ -83,7 +86,7 @@
 {{- if eq (include "fieldwarden.account" (dict "root" . "component" "webhook")) (include "fieldwarden.account" (dict "root" . "component" "controller")) -}}
 {{- $faults = append $faults "webhook and controller would run as one service account: the webhook would get the controller's rights. Name two." -}}
 {{- end -}}
-{{- if has .Release.Namespace $v.webhooks.exemptNamespaces -}}
+{{- if has .Release.Namespace (default list $v.webhooks.exemptNamespaces) -}}
 {{- $faults = append $faults (printf "webhooks.exemptNamespaces: the release's own namespace %s is always exempt: leave it out." .Release.Namespace) -}}
 {{- end -}}
 {{- range $faults }}

@@ -37,7 +37,7 @@
 {{/* The documents of reports.definitions, as a list; one that cannot be read has the key Error, as fromYaml makes it. */}}
 {{- define "fieldwarden.reportDefinitions" -}}
 {{- $found := list -}}
-{{- range regexSplit "(?m)^---.*$" .Values.reports.definitions -1 -}}
+{{- range regexSplit "(?m)^---.*$" (default "" .Values.reports.definitions) -1 -}}
 {{- with fromYaml . }}{{ $found = append $found . }}{{ end -}}
 {{- end -}}
 {{- toYaml $found -}}
