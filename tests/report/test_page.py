@@ -135,9 +135,18 @@ def test_times_and_numbers_are_sorted_as_such(shown: Any) -> None:
     many = [record(user=f"u{count}", count=count, last=MONDAY + DAY * (count % 7)) for count in (9, 100, 20)]
     opened = shown(drawn(many))
     table = opened.locator("#matrix table")
-    for head, expected in (("Writes", ["u100", "u20", "u9"]), ("Last seen", ["u20", "u100", "u9"])):
+    for head, expected in (("Events", ["u100", "u20", "u9"]), ("Last seen", ["u20", "u100", "u9"])):
         table.get_by_role("columnheader", name=head).get_by_role("button").click()
         assert rows(table) == expected
+
+
+def test_a_number_by_path_is_at_most_where_it_is_and_each_effect_has_its_own(shown: Any) -> None:
+    both = (".metadata.labels.new", ".metadata.labels.team")
+    opened = shown(drawn([record(), record(policy="observe", paths=both, count=1500, would="record")]))
+    row = opened.locator("#matrix tbody tr:visible", has_text=".metadata.labels.team")
+    told = [" ".join(text.split()) for text in row.locator("td").all_inner_texts()[2:4]]
+    assert told == ["would fail 1 only recorded ≤1,500", "≤1,500"]
+    assert "Writes" not in opened.locator("#matrix thead").inner_text()
 
 
 def test_on_a_phone_nothing_is_wider_than_the_screen(shown: Any) -> None:

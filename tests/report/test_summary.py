@@ -60,17 +60,49 @@ def test_the_mode_is_the_last_one_that_was_seen() -> None:
 
 def test_the_matrix_tells_who_writes_what_under_which_name() -> None:
     both = record(paths=(".metadata.labels.team", ".spec.replicas"), count=2)
-    cells = {(cell.user, cell.manager, cell.path): cell.seen.writes for cell in matrix([both, record(user=FLUX)])}
+    cells = {(cell.user, cell.manager, cell.path): str(cell.writes) for cell in matrix([both, record(user=FLUX)])}
     assert cells == {
-        (DEVELOPER, "kubectl-edit", ".metadata.labels.team"): 2,
-        (DEVELOPER, "kubectl-edit", ".spec.replicas"): 2,
-        (FLUX, "kubectl-edit", ".metadata.labels.team"): 1,
+        (DEVELOPER, "kubectl-edit", ".metadata.labels.team"): "≤2",
+        (DEVELOPER, "kubectl-edit", ".spec.replicas"): "≤2",
+        (FLUX, "kubectl-edit", ".metadata.labels.team"): "1",
     }
 
 
 def test_in_the_matrix_a_write_of_which_several_rules_speak_counts_once() -> None:
     (cell,) = matrix([record(count=5), record(policy="other", count=5, would="record"), record(event="share", count=2)])
-    assert (cell.seen.writes, cell.worst, cell.policies) == (5, "fails", {"labels", "other"})
+    assert (str(cell.writes), cell.worst, cell.policies) == ("5", "fails", {"labels", "other"})
+
+
+def test_in_the_matrix_what_two_policies_say_of_different_objects_is_added_up() -> None:
+    (cell,) = matrix([record(count=5), record(policy="other", name="db", count=4), record(dry_run=True, count=3)])
+    assert (str(cell.writes), str(cell.dry_runs)) == ("9", "3")
+
+
+def test_in_the_matrix_no_effect_is_told_with_the_number_of_another() -> None:
+    team, new = ".metadata.labels.team", ".metadata.labels.new"
+    observed = record(policy="observe", paths=(new, team), count=4, would="record")
+    report = summary([record(), observed, record(would="restore", dry_run=True)])
+    here = next(cell for cell in report.matrix if cell.path == team)
+    assert {effect: str(number) for effect, number in here.effects.items()} == {
+        "fails": "1",
+        "rewritten": "0",
+        "recorded": "≤4",
+    }
+    text = "\n".join(tables(report, color=False)).partition("Who writes what")[2]
+    assert [one in text for one in ("would fail (1)", "would be rewritten (dry runs)", "only recorded (≤4)")] == [
+        True
+    ] * 3
+    data = next(cell for cell in as_data(report)["matrix"] if cell["path"] == team)
+    assert data["writesByEffect"] == {"fails": 1, "rewritten": 0, "recorded": 4}
+    assert (data["writes"], data["dryRuns"], data["atMost"]) == (4, 1, True)
+
+
+def test_a_number_that_is_known_is_not_called_at_most() -> None:
+    once = record(paths=(".metadata.labels.a", ".metadata.labels.b"))
+    (cell, _) = as_data(summary([once]))["matrix"]
+    assert (cell["writes"], cell["atMost"]) == (1, False)
+    (cell,) = matrix([record(count=5), record(policy="other", paths=(".metadata.labels.team", "…"), count=4)])[:1]
+    assert str(cell.writes) == "5"
 
 
 def flap(*records: Record) -> list[tuple[tuple[str, str], tuple[int, int], bool]]:
@@ -193,7 +225,7 @@ def test_json_is_what_the_documentation_says() -> None:
     assert list(policy) == ["policy", "mode", "writes", "dryRuns", "first", "last"]
     assert list(cell) == [
         *("user", "manager", "operation", "path", "effects", "policies"),
-        *("writes", "dryRuns", "first", "last"),
+        *("writes", "dryRuns", "first", "last", "writesByEffect", "atMost"),
     ]
     assert list(flapped) == [
         *("resource", "namespace", "name", "path", "managers", "inferred"),

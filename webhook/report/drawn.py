@@ -99,11 +99,21 @@ def _matrix(report: Report, *, color: bool) -> str:
     def row(cell: MatrixCell) -> tuple[Cell | str, ...]:
         who = writer(cell.user, cell.manager, cell.operation)
         path = visible(cell.path) or "(the name itself)"
-        often = f"{cell.seen.writes:,}"
-        return who, path, Cell(EFFECT_WORDS[cell.worst], _STYLES[cell.worst]), often, moment(cell.seen.last)
+        effects = Cell("\n".join(effects_of(cell)), _STYLES[cell.worst])
+        return who, path, effects, str(cell.writes), str(cell.dry_runs), moment(cell.last)
 
+    headers = ("Writer", "Path", "In Enforce", "Events", "Dry runs", "Last seen")
     rows = [row(cell) for cell in report.matrix[:MAX_ROWS]]
-    return table(("Writer", "Path", "In Enforce", "Writes", "Last seen"), rows, color=color) + _more(len(report.matrix))
+    return table(headers, rows, color=color) + _more(len(report.matrix))
+
+
+def effects_of(cell: MatrixCell) -> list[str]:
+    """What Enforce would make of it: each with its own number, where there are several."""
+    if len(cell.effects) == 1:
+        return [EFFECT_WORDS[cell.worst]]
+    return [
+        f"{EFFECT_WORDS[effect]} ({number if number.most else 'dry runs'})" for effect, number in cell.effects.items()
+    ]
 
 
 def _flapping(report: Report, *, color: bool) -> str:

@@ -73,7 +73,12 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "path": cell.path,
         "effects": sorted(cell.effects),
         "policies": sorted(cell.policies),
-        **_seen(cell.seen),
+        "writes": cell.writes.most,
+        "dryRuns": cell.dry_runs.most,
+        "first": stamp(cell.first),
+        "last": stamp(cell.last),
+        "writesByEffect": {effect: number.most for effect, number in cell.effects.items()},
+        "atMost": not all(number.is_exact for number in (cell.writes, cell.dry_runs, *cell.effects.values())),
     }
 
 
