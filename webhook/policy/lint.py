@@ -183,6 +183,15 @@ def never_claimed(draft: Draft) -> Iterator[Problem]:
                 yield draft.problem("never-claimed", draft_rule.node, path, f"no manager ever claims {pattern.text}")
 
 
+def by_position(draft: Draft) -> Iterator[Problem]:
+    """The server follows list items by their keys, or takes the list as one value: a position means nothing to it."""
+    for draft_rule, rule in _ownerships(draft):
+        for index, pattern in enumerate(rule.fields):
+            if any(step.kind == "index" for step in steps(pattern)):
+                path = ("ownership", "fields", index)
+                yield draft.problem("by-position", draft_rule.node, path, f"{pattern.text} means no item of any list")
+
+
 def reassign_for_everyone(draft: Draft) -> Iterator[Problem]:
     """Reassign lets the change through: only for those whom the rule names."""
     for draft_rule, rule in _ownerships(draft):
@@ -254,6 +263,7 @@ CHECKS: tuple[Check, ...] = (
     update_owner_claimed,
     string_data,
     never_claimed,
+    by_position,
     reassign_for_everyone,
     ghost_without_apply,
     rename_apply,

@@ -117,6 +117,7 @@ _KINDS = (
     Kind("owner-by-name", "warning", "In Enforce an owner is known by name alone, and names are free text. An error with `--strict`.", "add subjects: the user, group or serviceAccount behind the name"),
     Kind("update-owner-claimed", "warning", "An Update owner's fields are guarded by its claim, which ten writes by anyone make vanish.", "use guard: Matching, or let the owner use server-side apply"),
     Kind("string-data", "warning", "A rule guards `.stringData`, which the API server never stores.", "guard .data, with guard: Matching"),
+    Kind("by-position", "warning", "A pattern names a list item by its position, by which no claim ever holds one.", 'name it by its keys, such as containers[name="app"], or mean all of them: containers[*]'),
     Kind("never-claimed", "warning", "A pattern names a field that no claim ever holds and that is never judged.", "remove it"),
     Kind("reassign-for-everyone", "error", "Reassign without `for.subjects` lets everyone change what the owner owns. A warning unless the mode is Enforce.", "add for.subjects: the people who may break the glass"),
     Kind("ghost-without-apply", "warning", "`onGhost` is set, but no owner applies, and only an apply leaves ghosts.", "add an owner with operation: Apply, or remove onGhost"),
