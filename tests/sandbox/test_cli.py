@@ -110,8 +110,21 @@ def test_audit_mode_only_records(fieldwarden: Run, policies: Path, place: Path) 
         kubectl apply --server-side --field-manager=other -f {place}/object.json
         kubectl --as=developer@example.com patch configmap settings -p '{{"data":{{"colour":"red"}}}}'
     """
-    done = fieldwarden("run", f"--policies={policies}", "--mode=Audit", "sh", "-c", script)
+    journal = place / "journal.db"
+    script = script.replace("manager=other", "manager=kustomize-controller")
+    done = fieldwarden("run", f"--policies={policies}", "--mode=Audit", f"--journal={journal}", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
+    told = subprocess.run([*COMMAND, "report", str(journal)], capture_output=True, text=True, check=False, timeout=60)
+    assert told.returncode == 1, "what Enforce would have refused"
+    assert "data-comes-from-git" in told.stdout
+    assert "developer@example.com" in told.stdout
+
+
+def test_a_journal_needs_policies_and_a_folder(fieldwarden: Run, policies: Path, place: Path) -> None:
+    for arguments in ((f"--journal={place}/j.db",), (f"--policies={policies}", f"--journal={place}/none/j.db")):
+        done = fieldwarden("run", *arguments, "true")
+        assert done.returncode == 2
+        assert "--policies" in done.stderr or "no such folder" in done.stderr
 
 
 def test_policies_that_do_not_load_are_reported_with_exit_code_4(fieldwarden: Run, policies: Path) -> None:

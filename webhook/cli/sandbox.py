@@ -29,7 +29,11 @@ def _policy_options(command: F) -> F:
     policies = click.option(
         "--policies", type=folder, help="Also run fieldwarden with these policies, and register it."
     )
-    return policies(mode(command))
+    file = click.Path(dir_okay=False, path_type=Path)
+    journal = click.option(
+        "--journal", type=file, help="Keep what policies find in this file, for `fieldwarden report`."
+    )
+    return policies(mode(journal(command)))
 
 
 @click.group()
@@ -46,13 +50,14 @@ sandbox.add_command(story)
 @sandbox.command()
 @_policy_options
 @click.option("--detach", is_flag=True, help="Return when it is ready, and leave it up until `down`.")
-def up(policies: Path | None, mode: str, detach: bool) -> None:
+def up(policies: Path | None, mode: str, journal: Path | None, detach: bool) -> None:
     """Start a sandbox and print the KUBECONFIG to play with; without --detach, until Ctrl-C."""
+    _check_journal(policies, journal)
     with told_plainly():
         if detach:
-            _detach(policies, mode)
+            _detach(policies, mode, journal)
         else:
-            _stay_up(policies, mode)
+            _stay_up(policies, mode, journal)
 
 
 @sandbox.command()
@@ -95,15 +100,16 @@ def status() -> None:
 @_policy_options
 @click.option("--user", default="admin", show_default=True, help="Whose KUBECONFIG: developer, flux, helm, ...")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def run(policies: Path | None, mode: str, user: str, command: tuple[str, ...]) -> None:
+def run(policies: Path | None, mode: str, journal: Path | None, user: str, command: tuple[str, ...]) -> None:
     """Run COMMAND with a sandbox of its own, and end as it ends."""
+    _check_journal(policies, journal)
     from webhook.sandbox import Sandbox
     from webhook.sandbox.beside import serve_beside
 
     with told_plainly(), leaving_on(signal.SIGTERM, signal.SIGHUP), Sandbox.start() as running:
         environment = running.environment(user)
         if policies:
-            serve_beside(running, policies, mode)
+            serve_beside(running, policies, mode, journal)
         try:
             done = subprocess.run(command, env=environment, check=False)  # noqa: S603 - what the user asked for
         except OSError as error:
@@ -111,7 +117,16 @@ def run(policies: Path | None, mode: str, user: str, command: tuple[str, ...]) -
     raise SystemExit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
-def _detach(policies: Path | None, mode: str) -> None:
+def _check_journal(policies: Path | None, journal: Path | None) -> None:
+    if journal is None:
+        return
+    if policies is None:
+        raise click.UsageError("--journal keeps what policies find: name them with --policies")
+    if not journal.resolve().parent.is_dir():
+        raise click.UsageError(f"{journal}: there is no such folder for the journal")
+
+
+def _detach(policies: Path | None, mode: str, journal: Path | None) -> None:
     from webhook.sandbox import SandboxError, cache_dir, standing
     from webhook.sandbox.beside import COMMAND
 
@@ -119,16 +134,17 @@ def _detach(policies: Path | None, mode: str) -> None:
         raise SandboxError(standing.UP_ALREADY)
     argv = [*COMMAND, "sandbox", "up", f"--mode={mode}"]
     argv += [f"--policies={policies.resolve()}"] if policies else []
+    argv += [f"--journal={journal.resolve()}"] if journal else []
     click.echo(standing.detach(argv, cache_dir() / "sandbox.log").exports(), nl=False)
 
 
-def _stay_up(policies: Path | None, mode: str) -> None:
+def _stay_up(policies: Path | None, mode: str, journal: Path | None) -> None:
     from webhook.sandbox import Sandbox, SandboxError, standing
     from webhook.sandbox.beside import serve_beside
 
     signals = signal.SIGINT, signal.SIGTERM, signal.SIGHUP  # each is how it is meant to end
     with leaving_on(*signals, status=0), standing.held() as note, Sandbox.start() as running:
-        url = serve_beside(running, policies, mode) if policies else ""
+        url = serve_beside(running, policies, mode, journal) if policies else ""
         programs = os.pathsep.join(str(folder) for folder in running.program_folders)
         kubeconfig = str(running.kubeconfig())
         now = standing.Standing(os.getpid(), running.url, str(running.folder), kubeconfig, programs, url)

@@ -26,8 +26,10 @@ class UnusablePolicies(SandboxError):
     """The policies do not load; the text lists all problems."""
 
 
-def serve_beside(sandbox: Sandbox, policies: Path, mode: str) -> str:
+def serve_beside(sandbox: Sandbox, policies: Path, mode: str, journal: Path | None = None) -> str:
     """Start the server with a certificate of its own, wait until it is ready, register it; its URL.
+
+    A journal is kept where one is named, and stays.
 
     It ends with the sandbox. Raises UnusablePolicies, and SandboxError with the server's last words when it does not
     become ready.
@@ -46,6 +48,7 @@ def serve_beside(sandbox: Sandbox, policies: Path, mode: str) -> str:
         f"--ports-file={ports}",
         f"--self-signed={certificates}",
         "--drain=0",
+        *([f"--journal={journal.resolve()}"] if journal else []),
     ]
     # Settings meant for another server must not reach this one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("FIELDWARDEN_")}
