@@ -251,5 +251,20 @@ def test_two_policies_never_have_one_name() -> None:
     assert sorted(specs) == ["suggested-a-b-c", "suggested-a-b-c-2", "suggested-names", "suggested-names-2"]
 
 
+def test_what_several_rules_say_of_one_write_is_one_event() -> None:
+    machine = {"manager": "tool", "user": "system:serviceaccount:ci:tool", "count": 2}
+    once = [
+        record(manager="tool", rule=rule, policy=policy, event=event)
+        for rule, policy, event in (("a", "x", "change"), ("b", "x", "writer"), ("a", "y", "change"))
+    ]
+    text = propose([*once, record(**machine), record(name="db", **machine)], Proposal(deny_seen=True))
+    assert "from 5 events," in text
+    assert "tool by developer@example.com: 1 event, the name" in text
+    assert "(4 events)" in text
+    assert "tool by developer@example.com: 1 event, fields of deployments.apps" in text
+    # counted by rule, most of the name's events would be by people, and it would not be bound
+    assert "(1 event)" in propose([*once, record(**machine)], Proposal())
+
+
 def test_nothing_recorded_proposes_nothing() -> None:
     assert propose([], Proposal()) == "# Nothing is recorded, so nothing can be proposed.\n"

@@ -9,7 +9,7 @@ from webhook.report.flapping import Flap
 from webhook.report.matrix import Cell as MatrixCell
 from webhook.report.summary import Report
 from webhook.report.tables import Cell, table
-from webhook.report.texts import EFFECT_WORDS, moment, namespace, shortened, visible, writer
+from webhook.report.texts import EFFECT_WORDS, events, moment, namespace, shortened, visible, writer
 
 MAX_ROWS = 40
 MAX_WRITERS = 12  # of each policy
@@ -38,7 +38,7 @@ def _opening(report: Report) -> str:
         return f"Nothing that was asked for is recorded in {where}."
     runs = f" and {report.dry_runs:,} in dry runs" if report.dry_runs else ""
     span = f"{moment(report.first)} to {moment(report.last)} UTC"
-    return f"{report.writes:,} events in writes{runs}, {span}, from {where}."
+    return f"{events(report.writes)} in writes{runs}, {span}, from {where}."
 
 
 def _closing(report: Report) -> str:

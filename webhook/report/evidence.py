@@ -59,6 +59,24 @@ def is_machine(user: str) -> bool:
 
 
 @dataclass(slots=True)
+class Once:
+    """How many events were seen: what several rules say of one writer's writes of one object counts once."""
+
+    events: int = 0
+    _by_rule: dict[tuple[object, ...], dict[tuple[str, str, str], int]] = field(default_factory=dict)
+
+    def add(self, record: Record) -> int:
+        """By how many there are more."""
+        thing = (record.resource, record.namespace, record.name, record.dry_run)
+        counts = self._by_rule.setdefault((*thing, record.user, record.manager, record.operation), {})
+        rule, before = (record.policy, record.rule, record.event), max(counts.values(), default=0)
+        counts[rule] = counts.get(rule, 0) + record.count
+        more = max(0, counts[rule] - before)
+        self.events += more
+        return more
+
+
+@dataclass(slots=True)
 class Name:
     """A manager's name, and the users seen behind it."""
 
@@ -124,8 +142,8 @@ class Evidence:
 
     names: dict[str, Name]
     written: list[Written]
-    folded: int = 0  # events that no longer tell
-    events: int = 0
+    folded: Once = field(default_factory=Once)  # what no longer tells
+    every: Once = field(default_factory=Once)
 
     def at(self, place: Place) -> list[Written]:
         return [one for one in self.written if one.place == place]
@@ -139,14 +157,14 @@ def weigh(records: Iterable[Record]) -> Evidence:
     found = Evidence({}, [])
     read: dict[str, FieldPath | None] = {}
     for record in records:
-        found.events += record.count
+        more = found.every.add(record)
         place = place_of(record.resource)
         if place is None or ANY in (record.user, record.manager, record.namespace, record.name):
-            found.folded += record.count
+            found.folded.add(record)
             continue
         if record.manager:
             name = found.names.setdefault(record.manager, Name(record.manager))
-            name.users[record.user] = name.users.get(record.user, 0) + record.count
+            name.users[record.user] = name.users.get(record.user, 0) + more
             name.operations.setdefault(record.operation, set()).add(record.user)
             name.places.add(place)
         if record.paths:

@@ -20,7 +20,7 @@ from webhook.report.evidence import Evidence, Place, weigh
 from webhook.report.records import Record
 from webhook.report.suggest_fields import Refused, Rules, field_rules, slug
 from webhook.report.suggest_names import bindings
-from webhook.report.texts import moment, visible, writer
+from webhook.report.texts import events, moment, visible, writer
 
 _WIDTH = 118
 _MAX_LISTED = 30
@@ -134,7 +134,7 @@ def _heading(records: Sequence[Record], evidence: Evidence, how: Proposal, any_p
         return "# Nothing is recorded, so nothing can be proposed.\n"
     first, last = min(record.first for record in records), max(record.last for record in records)
     lines = [
-        f"Proposed by fieldwarden from {evidence.events:,} events, {moment(first)} to {moment(last)} UTC, read from "
+        f"Proposed by fieldwarden from {events(evidence.every.events)}, {moment(first)} to {moment(last)} UTC, read from "
         f"{', '.join(how.sources) or 'records'}."
     ]
     if not any_policy:
@@ -145,15 +145,17 @@ def _heading(records: Sequence[Record], evidence: Evidence, how: Proposal, any_p
         )
     else:
         lines.append("Mode is Audit: these record, and refuse nothing. In Enforce they would have refused none of it.")
-    if evidence.folded:
-        lines.append(f"{evidence.folded:,} of the events are folded until they no longer tell who: they prove nothing.")
+    if folded := evidence.folded.events:
+        lines.append(
+            f"{folded:,} of the events {'is' if folded == 1 else 'are'} folded until they no longer tell who: they prove nothing."
+        )
     return _comments(lines)
 
 
 def _losses(refused: Iterable[Refused], left_out: Sequence[str]) -> str:
     text = ""
     listed = [
-        f"- {writer(one.user, one.manager, '')}: {one.events:,} events, {f'fields of {one.what}' if one.what else 'the name'}"
+        f"- {writer(one.user, one.manager, '')}: {events(one.events)}, {f'fields of {one.what}' if one.what else 'the name'}"
         for one in refused
     ]
     if listed:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.fields import FieldPath, Pattern
-from webhook.report.evidence import Evidence, Name, Place, Written, is_machine, often, subject_of, subjects
+from webhook.report.evidence import Evidence, Name, Once, Place, Written, is_machine, often, subject_of, subjects
 from webhook.report.suggest_patterns import Steps, Touched, drawn_together, pattern_of
 
 MAX_USERS = 10  # of an owner, or of an exception: more are not known by their names, but by a group
@@ -210,11 +210,11 @@ def _users(against: Iterable[Written], owner: Owner, owners: Iterable[Owner]) ->
 
 
 def _refused(lost: Iterable[Written], what: str) -> list[Refused]:
-    counts: dict[tuple[str, str], int] = {}
+    counts: dict[tuple[str, str], Once] = {}
     for one in lost:
         key = (one.record.user, one.record.manager)
-        counts[key] = counts.get(key, 0) + one.record.count
-    return [Refused(user, manager, events, what) for (user, manager), events in sorted(counts.items())]
+        counts.setdefault(key, Once()).add(one.record)
+    return [Refused(user, manager, counts[user, manager].events, what) for user, manager in sorted(counts)]
 
 
 def _meet(owner: Owner, rival: Owner, pattern: Pattern) -> bool:

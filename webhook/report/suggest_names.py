@@ -7,6 +7,7 @@ from typing import Any
 
 from webhook.report.evidence import Evidence, Name, Place, is_machine, often, subjects
 from webhook.report.suggest_fields import MAX_USERS, Refused
+from webhook.report.texts import events
 
 
 @dataclass(slots=True)
@@ -40,8 +41,8 @@ def bindings(evidence: Evidence, *, deny_seen: bool) -> Bindings:
 
 
 def _why(name: Name, users: list[str]) -> str:
-    machines = [f"{user} ({name.users[user]:,} events)" for user in users if is_machine(user)]
-    people = [f"{user} ({name.users[user]:,} events)" for user in users if not is_machine(user)]
+    machines = [f"{user} ({events(name.users[user])})" for user in users if is_machine(user)]
+    people = [f"{user} ({events(name.users[user])})" for user in users if not is_machine(user)]
     told = f"{name.manager}: {', '.join(machines)}"
     return f"{told}; and {', '.join(people)}: remove whoever should not bear the name" if people else told
 

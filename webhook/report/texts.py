@@ -58,3 +58,11 @@ def shortened(texts: Iterable[str], most: int) -> list[str]:
     """The first, and how many more."""
     every = sorted(texts)
     return [visible(text) for text in every[:most]] + ([f"and {len(every) - most} more"] if len(every) > most else [])
+
+
+def events(number: int) -> str:
+    """
+    >>> events(1), events(1500)
+    ('1 event', '1,500 events')
+    """
+    return f"{number:,} {'event' if number == 1 else 'events'}"
