@@ -381,5 +381,7 @@ def without(helm: Helm) -> Callable[[Object], Rendering]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.path)
 def test_a_value_does_what_it_says(case: Case, helm: Helm, without: Callable[[Object], Rendering]) -> None:
     assert case.check(helm.render(case.values))
-    if case.path != "privacy.hashUsers" and not case.path.endswith(".existingSecret"):  # alone it is refused: see the faults
+    if case.path != "privacy.hashUsers" and not case.path.endswith(
+        ".existingSecret"
+    ):  # alone it is refused: see the faults
         assert not case.check(without(case.beside)), "it is so without the value too"
