@@ -11,12 +11,13 @@ import contextlib
 import datetime as dt
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from webhook.report.folding import ResultLike, merged
 from webhook.report.journal_bounds import (
+    CHUNK,
     FOLDED,
     NOTED,
     PAGES,
@@ -28,7 +29,20 @@ from webhook.report.journal_bounds import (
     size_of,
 )
 from webhook.report.journal_file import NotAJournal, is_full, kind_of, open_for_reading, open_for_writing
-from webhook.report.journal_rows import find, meta, next_revision, put, select
+from webhook.report.journal_rows import (
+    Unsound,
+    check,
+    find,
+    forgotten_of,
+    gone_since,
+    id_of,
+    is_sound,
+    next_revision,
+    put,
+    revision_of,
+    select,
+    taken,
+)
 from webhook.report.records import Record
 from webhook.report.sightings import fold_lines, pack
 from webhook.report.ticks import ticks
@@ -85,7 +99,7 @@ class JournalReader:
     def id(self) -> str:
         """Of this journal and no other, as long as there is a file."""
         with open_for_reading(self.path) as connection:
-            return str(meta(connection, "id"))
+            return id_of(connection)
 
     def records(
         self,
@@ -109,7 +123,7 @@ class JournalReader:
             connection.execute("BEGIN")
             lines = connection.execute("SELECT line FROM fresh")
             fresh = {
-                key: record for key, record in fold_lines(line for (line,) in lines).items() if _holds(record, values)
+                key: record for key, record in _folded(line for (line,) in lines).items() if _holds(record, values)
             }
             bound = values | dict(late.values())
             for row in select(connection, f"{where and 'WHERE'} {where} ORDER BY last, id", bound):
@@ -125,14 +139,12 @@ class JournalReader:
         """What changed after that revision; 0 for everything. What is not settled yet does not count."""
         with open_for_reading(self.path) as connection:
             connection.execute("BEGIN")
-            whole = revision < int(meta(connection, "forgotten")) or revision == 0
+            whole = revision < forgotten_of(connection) or revision == 0
             since = 0 if whole else revision
             rows = select(connection, "WHERE revision > ? ORDER BY revision, id", (since,))
-            gone = connection.execute(
-                "SELECT key, into_key FROM gone WHERE revision > ? ORDER BY revision", (since,)
-            ).fetchall()
+            gone = gone_since(connection, since)
             return Changes(
-                int(meta(connection, "revision")),
+                revision_of(connection),
                 tuple((row.key, row.record) for row in rows),
                 () if whole else tuple(Gone(*pair) for pair in gone),
                 whole,
@@ -142,21 +154,23 @@ class JournalReader:
 class Journal(JournalReader):
     """Writes one. Every write is there whole or not at all, whatever ends the process. For one thread at a time."""
 
-    def __init__(self, path: Path, limits: Limits, busy: float) -> None:
+    def __init__(self, path: Path, limits: Limits, busy: float, bad: int = 0) -> None:
         super().__init__(path)
         self.limits = limits
         self._asked, self._busy = path, busy
         self._writes, self._expired, self.unsettled = 0, float("-inf"), 0
+        self._unchecked: int | None = None
         self.notices: tuple[str, ...] = ()
-        self._begin()
+        self._begin(bad)
 
     @classmethod
-    def open(cls, path: Path, limits: Limits | None = None, *, busy: float = 5.0) -> Journal:
+    def open(cls, path: Path, limits: Limits | None = None, *, busy: float = 5.0, bad: int = 0) -> Journal:
         """Make it, or use it again. `notices` say what else was done; `path` is where it really is.
 
-        `busy` is how many seconds a write waits for another process. Raises sqlite3.Error or OSError.
+        `busy` is how many seconds a write waits for another process. `bad` is the `inode` of a journal of which a
+        method has raised what `is_unsound`: it is put aside. Raises sqlite3.Error or OSError.
         """
-        return cls(path, limits or Limits(), busy)
+        return cls(path, limits or Limits(), busy, bad)
 
     def record(self, results: Sequence[ResultLike], at: dt.datetime) -> None:
         """Write down what one review found at a moment in UTC."""
@@ -180,7 +194,10 @@ class Journal(JournalReader):
         try:
             return self._settle(most)
         except sqlite3.OperationalError as error:
-            if most == 1 or not is_full(error):
+            if not is_full(error):
+                raise
+            check(self._connection)  # it could have run out of numbers, of which folding makes no more
+            if most == 1:
                 raise
         self._fold()
         return self.settle(max(1, most // 10))
@@ -191,7 +208,7 @@ class Journal(JournalReader):
                 "SELECT id, source, upto, line FROM fresh ORDER BY id LIMIT ?", (most,)
             ).fetchall()
             connection.execute("DELETE FROM fresh WHERE id <= ?", (found[-1][0] if found else 0,))
-            folded = fold_lines(line for *_, line in found)
+            folded = _folded(line for *_, line in found)
             revision = next_revision(connection) if folded else 0
             added = sum(put(connection, key, record, revision) for key, record in folded.items())
             now = ticks(dt.datetime.now(dt.UTC))
@@ -204,9 +221,7 @@ class Journal(JournalReader):
 
     def taken(self) -> dict[str, int]:
         """How far the lines of each source were written down."""
-        settled = dict(self._connection.execute("SELECT source, upto FROM taken"))
-        fresh = self._connection.execute("SELECT source, max(upto) FROM fresh WHERE source IS NOT NULL GROUP BY source")
-        return settled | dict(fresh.fetchall())
+        return taken(self._connection)
 
     def tidy(self, now: dt.datetime | None = None) -> bool:
         """A piece of what keeps the journal within its limits; whether more is to be done. Raises sqlite3.Error."""
@@ -216,7 +231,7 @@ class Journal(JournalReader):
             return self._fold()
         if now is not None or time.monotonic() - self._expired >= EXPIRY:
             return self._expire(now or dt.datetime.now(dt.UTC))
-        return False
+        return self._check()
 
     def make_room(self) -> None:
         """Where nothing can be added any more. Raises sqlite3.Error where that is not for this to mend."""
@@ -233,7 +248,7 @@ class Journal(JournalReader):
         """Whether what is written goes into the file at the path, and not into one that was taken away."""
         try:
             log = self.path.with_name(self.path.name + "-wal")
-            return self.path.stat().st_ino == self._inode and log.exists() and kind_of(self.path) == "ours"
+            return self.path.stat().st_ino == self.inode and log.exists() and kind_of(self.path) == "ours"
         except OSError:
             return False
 
@@ -255,14 +270,26 @@ class Journal(JournalReader):
             connection.execute("DELETE FROM taken WHERE at < ?", (ticks(now - STALE),))
         self._recount()
         if not touched:
-            self._expired = time.monotonic()
+            self._expired, self._unchecked = time.monotonic(), 0
             self._connection.execute(f"PRAGMA incremental_vacuum({PAGES})").fetchall()
         return touched > 0
 
-    def _begin(self) -> None:
-        opened = open_for_writing(self._asked, self._busy)
+    def _check(self) -> bool:
+        """Read a piece of what readers read: only so is it known that they can. Whether there is more."""
+        if self._unchecked is None:
+            return False
+        found = list(select(self._connection, "WHERE id > ? ORDER BY id LIMIT ?", (self._unchecked, CHUNK)))
+        self._unchecked = found[-1].id if found else None
+        if not found:
+            check(self._connection)
+            gone_since(self._connection, 0)
+            taken(self._connection)
+        return bool(found)
+
+    def _begin(self, bad: int = 0) -> None:
+        opened = open_for_writing(self._asked, self._busy, bad)
         self._connection, self.path, self.notices = opened.connection, opened.path, opened.notices
-        self._inode = self.path.stat().st_ino
+        self.inode = self.path.stat().st_ino
         self._page = int(self._connection.execute("PRAGMA page_size").fetchone()[0])
         self._allow(NOTED)
         self._recount()
@@ -292,6 +319,15 @@ class Journal(JournalReader):
 
     def _allow(self, room: float) -> None:
         self._connection.execute(f"PRAGMA max_page_count={max(64, int(self.limits.max_bytes * room) // self._page)}")
+
+
+def _folded(lines: Iterable[bytes]) -> dict[str, Record]:
+    """Raises Unsound for lines that nobody can have written; others that are none say nothing."""
+    try:
+        folded = fold_lines(lines)
+    except RecursionError:
+        raise Unsound("a line nests too deeply") from None
+    return {key: record for key, record in folded.items() if is_sound(record)}
 
 
 def _holds(record: Record, values: Mapping[str, object]) -> bool:

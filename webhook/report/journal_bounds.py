@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from webhook.report.folding import LEVELS, coarser, key_of, merged
-from webhook.report.journal_rows import forget, meta, next_revision, put, select
+from webhook.report.journal_rows import forget, forgotten_of, next_revision, put, select, whole
 from webhook.report.records import Record
 from webhook.report.ticks import ticks
 
@@ -71,7 +71,9 @@ def expire_some(connection: sqlite3.Connection, limits: Limits, now: dt.datetime
     revision = next_revision(connection)
     for (at,) in found:
         connection.execute("DELETE FROM days WHERE record = ? AND day < ?", (at, oldest))
-        row = next(select(connection, "WHERE id = ?", (at,)))
+        row = next(select(connection, "WHERE id = ?", (at,)), None)
+        if row is None:  # days of nothing
+            continue
         if not row.record.days:
             forget(connection, row, None, revision)
             continue
@@ -88,12 +90,12 @@ def forget_the_gone(connection: sqlite3.Connection, limits: Limits) -> None:
     known = connection.execute("SELECT count(*) FROM gone").fetchone()[0]
     if known <= limits.max_records:
         return
-    upto = connection.execute(
+    (upto,) = connection.execute(
         "SELECT revision FROM gone ORDER BY revision LIMIT 1 OFFSET ?", (known - limits.max_records // 2,)
-    ).fetchone()[0]
+    ).fetchone()
     connection.execute("DELETE FROM gone WHERE revision <= ?", (upto,))
     connection.execute(
-        "UPDATE meta SET value = ? WHERE name = 'forgotten'", (max(upto, int(meta(connection, "forgotten"))),)
+        "UPDATE meta SET value = ? WHERE name = 'forgotten'", (max(whole(upto), forgotten_of(connection)),)
     )
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from webhook.report.journal_rows import Unsound, check
+
 SCHEMA = 1
 APPLICATION = 0x46574A4C  # "FWJL", in the header of the file
 
@@ -52,16 +54,17 @@ class Opened:
     notices: tuple[str, ...] = ()
 
 
-def open_for_writing(path: Path, busy: float) -> Opened:
+def open_for_writing(path: Path, busy: float, bad: int = 0) -> Opened:
     """A good journal at the path, or beside it where somebody else's file is there. `busy`: seconds to wait for others.
 
-    Raises sqlite3.Error or OSError where there can be none.
+    `bad`: the inode of a file that turned out to be unsound when it was used. Raises sqlite3.Error or OSError where
+    there can be none.
     """
     with _alone_in(path.parent):
-        return _open(path, busy)
+        return _open(path, busy, bad)
 
 
-def _open(path: Path, busy: float) -> Opened:
+def _open(path: Path, busy: float, bad: int) -> Opened:
     notices: list[str] = []
     kind = kind_of(path)
     if kind in ("newer", "foreign"):
@@ -72,6 +75,8 @@ def _open(path: Path, busy: float) -> Opened:
     if kind_of(path) == "none":
         _make(path)
     try:
+        if path.stat().st_ino == bad:
+            raise Unsound("it was unsound when it was used")
         return Opened(_checked(path, busy), path, tuple(notices))
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
@@ -97,9 +102,7 @@ def open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
     try:
         yield connection
     except sqlite3.DatabaseError as error:
-        if is_damage(error):
-            raise NotAJournal(f"{path}: is damaged") from None
-        raise
+        raise NotAJournal(f"{path}: is damaged" if is_damage(error) else f"{path}: {error}") from None
     finally:
         connection.close()
 
@@ -123,13 +126,28 @@ def kind_of(path: Path) -> Kind:
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether it says that the file itself is bad; a full disk, or somebody else's lock, is not that."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+    return is_unsound(error) or _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def is_unsound(error: sqlite3.Error) -> bool:
+    """Whether it says that what stands in the file, though it can be read, is not what a journal holds.
+
+    The SQL is ours and right: where it does not fit, tables are not ours. What Python cannot decode has no code.
+    """
+    if isinstance(error, Unsound):
+        return True
+    if isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode"):
+        return True
+    return _code(error) in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH)
 
 
 def is_full(error: sqlite3.Error) -> bool:
     """Whether it says that there is no room, on the disk or by the journal's own limit."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+    return _code(error) == sqlite3.SQLITE_FULL
+
+
+def _code(error: sqlite3.Error) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def put_aside(path: Path) -> Path:
@@ -185,21 +203,14 @@ def _checked(path: Path, busy: float) -> sqlite3.Connection:
         connection.execute("PRAGMA temp_store=MEMORY")
         for (said,) in connection.execute("PRAGMA quick_check(1)"):
             if said != "ok":
-                raise _damaged()
+                raise Unsound(said)
         for table in ("meta", "records", "days", "gone", "fresh", "taken"):
             connection.execute(f"SELECT 1 FROM {table} LIMIT 1")  # noqa: S608 - names of ours
-    except BaseException as error:
+        check(connection)
+    except BaseException:
         connection.close()
-        if isinstance(error, sqlite3.OperationalError) and "no such table" in str(error):
-            raise _damaged() from None
         raise
     return connection
-
-
-def _damaged() -> sqlite3.DatabaseError:
-    error = sqlite3.DatabaseError("the check found faults")
-    error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-    return error
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
@@ -212,8 +223,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
             return connection
         except sqlite3.DatabaseError as error:
             connection.close()
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            if mode == "mode=ro" and code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            if mode == "mode=ro" and _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
                 continue
             raise NotAJournal(f"{path}: is damaged" if is_damage(error) else f"{path}: {error}") from None
     raise NotAJournal(f"{path}: cannot be opened")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-from webhook.report.folding import KEY, merged
+from webhook.report.folding import KEY, LEVELS, merged
 from webhook.report.records import Record
 from webhook.report.ticks import moment, ticks
 
@@ -26,6 +28,19 @@ _ADD_DAY = (
     "INSERT INTO days (record, day, count) VALUES (?, ?, ?) "
     "ON CONFLICT (record, day) DO UPDATE SET count = count + excluded.count"
 )
+
+
+_TEXTS = tuple(at for at, name in enumerate(NAMES) if name not in ("dry_run", "count", "first", "last"))
+_MOST = 1 << 53
+"""More than anything that is counted here, so little that sums of it can be stored."""
+
+_TIMES = range(ticks(dt.datetime(1970, 1, 1, tzinfo=dt.UTC)), ticks(dt.datetime(3000, 1, 1, tzinfo=dt.UTC)))
+
+
+class Unsound(sqlite3.DatabaseError):
+    """A file can be read, but what stands in it no journal has written: it is damaged as any other."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
 
 class Row(NamedTuple):
@@ -67,23 +82,117 @@ def find(connection: sqlite3.Connection, key: str) -> Row | None:
 
 
 def row_of(found: tuple[Any, ...]) -> Row:
+    """Raises Unsound."""
     at, key, level, *values, days = found
+    if {type(key), *(type(values[text]) for text in _TEXTS)} != {str}:
+        raise Unsound("a name is no text")
     told = dict(zip(NAMES, values, strict=True))
-    told["dry_run"] = bool(told["dry_run"])
-    told["paths"] = tuple(json.loads(told["paths"]))
-    told["first"], told["last"] = moment(told["first"]), moment(told["last"])
-    pairs = (day.split(" ") for day in (days or "").split(",") if day)
-    return Row(at, key, level, Record(**told, days={day: int(count) for day, count in sorted(pairs)}))
+    told["dry_run"] = bool(whole(told["dry_run"]))
+    told["paths"] = _read_paths(told["paths"])
+    told["first"], told["last"] = moment(whole(told["first"], _TIMES)), moment(whole(told["last"], _TIMES))
+    whole(told["count"], range(1, _MOST))
+    whole(level, range(LEVELS + 1))
+    return Row(at, key, level, Record(**told, days=_read_days(days or "")))
+
+
+def _read_paths(text: str) -> tuple[str, ...]:
+    try:
+        paths = json.loads(text)
+        if type(paths) is not list:
+            raise Unsound("paths are no list")
+        "".join(paths).encode()  # half a surrogate pair could not be stored again, nor printed
+    except (ValueError, TypeError, RecursionError):
+        raise Unsound("paths cannot be read") from None
+    return tuple(paths)
+
+
+def _read_days(text: str) -> dict[str, int]:
+    try:
+        pairs = sorted(day.split(" ") for day in text.split(",") if day)
+        return {_day(day): whole(int(count), range(1, _MOST)) for day, count in pairs}
+    except ValueError:
+        raise Unsound("days cannot be read") from None
+
+
+@lru_cache(maxsize=1024)
+def _day(text: str) -> str:
+    if dt.date.fromisoformat(text).isoformat() != text:
+        raise ValueError
+    return text
+
+
+def whole(value: Any, within: range = range(_MOST)) -> int:
+    """A number as it may stand in a journal. Raises Unsound."""
+    if type(value) is not int or value not in within:
+        raise Unsound("a number is out of range")
+    return value
+
+
+def is_sound(record: Record) -> bool:
+    """Whether it was seen at times that can be stored."""
+    return ticks(record.first) in _TIMES and ticks(record.last) in _TIMES
 
 
 def next_revision(connection: sqlite3.Connection) -> int:
     """One for each transaction that changes records."""
-    connection.execute("UPDATE meta SET value = value + 1 WHERE name = 'revision'")
-    return int(meta(connection, "revision"))
+    revision = revision_of(connection) + 1
+    connection.execute("UPDATE meta SET value = ? WHERE name = 'revision'", (revision,))
+    return revision
 
 
-def meta(connection: sqlite3.Connection, name: str) -> Any:
-    return connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()[0]
+def revision_of(connection: sqlite3.Connection) -> int:
+    return whole(_meta(connection, "revision"))
+
+
+def forgotten_of(connection: sqlite3.Connection) -> int:
+    """Up to which revision it is not remembered any more what has gone."""
+    return whole(_meta(connection, "forgotten"))
+
+
+def id_of(connection: sqlite3.Connection) -> str:
+    known = _meta(connection, "id")
+    if type(known) is not str:
+        raise Unsound("there is no id")
+    return known
+
+
+def _meta(connection: sqlite3.Connection, name: str) -> Any:
+    found = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+    return found[0] if found else None
+
+
+def gone_since(connection: sqlite3.Connection, revision: int) -> list[tuple[str, str | None]]:
+    """Keys of what has gone, each with the key of what it is now a part of, the first first."""
+    found = connection.execute(
+        "SELECT key, into_key, revision FROM gone WHERE revision > ? ORDER BY revision", (revision,)
+    ).fetchall()
+    for key, into, at in found:
+        if type(key) is not str or not (into is None or type(into) is str):
+            raise Unsound("a key is no text")
+        whole(at)
+    return [(key, into) for key, into, _ in found]
+
+
+def taken(connection: sqlite3.Connection) -> dict[str, int]:
+    """How far the lines of each source were written down."""
+    settled = connection.execute("SELECT source, upto FROM taken").fetchall()
+    fresh = connection.execute("SELECT source, max(upto) FROM fresh WHERE source IS NOT NULL GROUP BY source")
+    known = dict((*settled, *fresh.fetchall()))
+    for source, upto in known.items():
+        if type(source) is not str:
+            raise Unsound("a source is no text")
+        whole(upto, range(1 << 63))
+    return known
+
+
+def check(connection: sqlite3.Connection) -> None:
+    """Whether there is what every journal has, and room for numbers yet to come. Raises Unsound."""
+    id_of(connection)
+    revision_of(connection)
+    forgotten_of(connection)
+    for (highest,) in connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'"):
+        whole(highest)
+    whole(connection.execute("SELECT coalesce(max(id), 0) FROM records").fetchone()[0])
 
 
 def forget(connection: sqlite3.Connection, row: Row, into: str | None, revision: int) -> None:

@@ -24,6 +24,8 @@ class JournalFile:
             yield from read(Path(self.name), since=since)
         except NotAJournal as error:
             raise Unusable(str(error)) from None
+        except OSError as error:
+            raise Unusable(f"{self.name}: {error.strerror}") from None
 
     def notes(self) -> tuple[str, ...]:
         return ()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from webhook.report.journal import Journal, Line
-from webhook.report.journal_file import is_full
+from webhook.report.journal_file import is_full, is_unsound
 from webhook.server.inbox import Inbox, Taken
 from webhook.server.settings import JournalAt
 
@@ -48,6 +48,7 @@ class Writer:
         self._looked = time.monotonic()
         self._unsure = True
         self._settled = 0.0
+        self._bad = 0
 
     def run(self) -> None:
         """Until the server ends and all is written, or cannot be."""
@@ -101,8 +102,8 @@ class Writer:
 
     def _opened(self) -> Journal:
         if self._journal is None:
-            journal = Journal.open(self._settings.path, self._settings.limits, busy=BUSY)
-            self._journal, self._unsure = journal, True
+            journal = Journal.open(self._settings.path, self._settings.limits, busy=BUSY, bad=self._bad)
+            self._journal, self._unsure, self._bad = journal, True, 0
             self._notice(journal)
         elif time.monotonic() - self._looked >= IDLE:
             self._looked = time.monotonic()
@@ -121,6 +122,8 @@ class Writer:
 
     def _failed(self, error: sqlite3.Error | OSError) -> None:
         why, self._unsure = reason(error), True
+        if isinstance(error, sqlite3.Error) and is_unsound(error) and self._journal:
+            self._bad = self._journal.inode
         if isinstance(error, OSError) or (error.sqlite_errorcode & 0xFF if _coded(error) else 0) not in _PASSING:
             self._close()
         if isinstance(error, sqlite3.Error) and is_full(error) and self._journal:
