@@ -161,8 +161,10 @@ def test_a_status_says_what_the_releases_mode_makes_of_it(
     create(owned("images", "flux"), owned("others", "flux", mode="Audit"))
     started(release, release.controller(mode=mode))
     for name, wanted in (("images", said), ("others", "")):
-        ready = clean.request("GET", f"{FIELDPOLICIES}/{name}").body["status"]["conditions"][0]
+        status = clean.request("GET", f"{FIELDPOLICIES}/{name}").body["status"]
+        ready = status["conditions"][0]
         assert (ready["reason"], ready["message"]) == ("InForce", wanted)
+        assert status["mode"] == (str(mode) if name == "images" else "Audit")
 
 
 def test_a_policy_whose_writes_are_not_sent_is_not_ready(

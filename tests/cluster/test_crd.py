@@ -117,10 +117,11 @@ def test_people_see_mode_readiness_and_age(clean: Sandbox) -> None:
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
     status = {"observedGeneration": 1, "conditions": [condition], "matchedResources": ["*.*"], "problems": []}
+    status["mode"] = "Audit"
     Api.connect(clean.kubeconfig()).patch_status(f"{PATH}/no-labels", status)
     lines = clean.kubectl("get", "fwp").stdout.splitlines()
-    assert lines[0].split() == ["NAME", "MODE", "READY", "AGE"]
-    assert lines[1].split()[:3] == ["no-labels", "Enforce", "True"]
+    assert lines[0].split() == ["NAME", "MODE", "EFFECTIVE", "READY", "AGE"]
+    assert lines[1].split()[:4] == ["no-labels", "Enforce", "Audit", "True"]
 
 
 def test_a_write_of_the_policy_leaves_its_status_and_the_other_way_round(clean: Sandbox) -> None:

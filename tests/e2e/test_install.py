@@ -104,8 +104,8 @@ def test_a_policys_status_says_how_it_is(enforcing: Release, cluster: Cluster, c
     assert item["status"]["matchedResources"] == ["configmaps"]
     assert item["status"]["lastLoadTime"] >= item["metadata"]["creationTimestamp"]
     head, row = cluster.kubectl("get", "fieldpolicies", "-o", "wide").stdout.splitlines()
-    assert head.split() == ["NAME", "MODE", "READY", "REASON", "DESCRIPTION", "AGE"]
-    assert row.split()[:4] == ["colors", "Enforce", "True", "InForce"]
+    assert head.split() == ["NAME", "MODE", "EFFECTIVE", "READY", "REASON", "DESCRIPTION", "AGE"]
+    assert row.split()[:5] == ["colors", "Enforce", "Enforce", "True", "InForce"]
 
 
 def test_an_invalid_policy_is_refused_with_the_linters_words(enforcing: Release, cluster: Cluster) -> None:

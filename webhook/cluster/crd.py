@@ -48,6 +48,12 @@ def _columns() -> list[dict[str, Any]]:
     ready = '.status.conditions[?(@.type=="Ready")]'
     return [
         {"name": "Mode", "type": "string", "jsonPath": ".spec.mode", "description": "How far the policy may go."},
+        {
+            "name": "Effective",
+            "type": "string",
+            "jsonPath": ".status.mode",
+            "description": "What the release makes of it.",
+        },
         {"name": "Ready", "type": "string", "jsonPath": f"{ready}.status", "description": "Whether it is in force."},
         {"name": "Reason", "type": "string", "jsonPath": f"{ready}.reason", "priority": 1},
         {"name": "Description", "type": "string", "jsonPath": ".spec.description", "priority": 1},
@@ -173,6 +179,7 @@ def _status() -> dict[str, Any]:
                 "x-kubernetes-list-type": "atomic",
                 "items": text,
             },
+            "mode": {**text, "description": "As which it acts: its own mode, or the release's where that is softer."},
             "lastLoadTime": {**moment, "description": "When it was last taken into force."},
             "problems": {
                 "type": "array",

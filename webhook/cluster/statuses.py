@@ -47,6 +47,7 @@ def status(resource: Object, about: About, discovery: Discovery, now: str) -> Ob
         "observedGeneration": generation,
         "conditions": [_since(condition, before.get("conditions") or ())],
         "matchedResources": named,
+        "mode": str(about.policy.mode.capped(about.cap)) if about.policy is not None else "",
         "problems": _problems(about),
     }
     loaded = before.get("lastLoadTime")
