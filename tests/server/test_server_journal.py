@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -199,6 +200,25 @@ def test_while_the_journal_is_held_answers_come_as_fast_and_a_warning_says_why(
         eventually(lambda: server.ready()["warnings"] == [])
         assert counts(file) == {"one": 102}
         assert server.metric("fieldwarden_journal_lost_total") == 0
+
+
+def test_a_journal_that_cannot_even_be_opened_is_late_from_the_beginning(
+    tmp_path: Path, policies: Path, file: Path
+) -> None:
+    """As on a disk that does not answer."""
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        with running(tmp_path, policies, "--journal", str(file)) as server:
+            assert not server.post(about("one")).allowed
+            eventually(lambda: server.ready()["warnings"] == ["the journal is late: 1 events wait to be written"])
+            assert server.get("/readyz")[0] == 200
+            fcntl.flock(folder, fcntl.LOCK_UN)
+            eventually(lambda: server.ready()["warnings"] == [])
+            written(server)
+    finally:
+        os.close(folder)
+    assert counts(file) == {"one": 1}
 
 
 def seconds_of(connection: http.client.HTTPSConnection, body: bytes) -> float:

@@ -278,6 +278,7 @@ class Board:
     def __init__(self) -> None:
         self._page = mmap.mmap(-1, mmap.PAGESIZE)
         self._times = memoryview(self._page)[:8].cast("d")
+        self.moved()  # so that one that does not even begin is missed
 
     def moved(self) -> None:
         """It has looked at its rings just now."""
@@ -285,9 +286,8 @@ class Board:
 
     @property
     def silence(self) -> float:
-        """Seconds since then."""
-        said = self._times[0]
-        return time.monotonic() - said if said else 0.0
+        """Seconds since then; before, since the server began."""
+        return time.monotonic() - self._times[0]
 
     def say(self, text: str) -> None:
         """What people should know; nothing where all is well."""
