@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -51,6 +52,57 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         told = process.stderr.read()
         assert process.wait(60) == 141
     assert told == b""
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"PYTHONUNBUFFERED": ""},
+        {"PYTHONUNBUFFERED": "1"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=["buffered", "unbuffered", "ascii"],
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("--version",),
+        ("schema",),
+        ("lint", "policies"),
+        ("test", "policies/gitops-owns-labels"),
+        ("review", str(REVIEW), "--policies", "policies"),
+        ("report", "-o", "html", "/dev/null"),
+        ("suggest", "/dev/null"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_output_that_cannot_be_written_is_told_in_a_line(arguments: tuple[str, ...], how: dict[str, str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=os.environ | how,
+            cwd=ROOT,
+            check=False,
+            timeout=60,
+        )
+    told = [line for line in done.stderr.decode().splitlines() if not line.startswith("Note: ")]
+    assert told == ["Error: the output cannot be written: No space left on device"]
+    assert done.returncode == 2
+
+
+def test_an_output_that_is_closed_cannot_be_written() -> None:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", MAIN, "lint", "policies"]
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (2, b"Error: the output cannot be written: it is closed\n")
+
+
+def test_errors_that_cannot_be_written_change_no_exit_code_to_another_meaning() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([sys.executable, "-c", MAIN, "lint", "no-such"], stderr=full, cwd=ROOT, check=False)
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize(

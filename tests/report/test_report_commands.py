@@ -14,6 +14,8 @@ from tests.report.made import DAY, MONDAY, OBSERVING, REVIEWS, SHIPPED, policies
 from tests.report.test_sources import line, log
 from webhook.admission import Engine
 from webhook.cli import main
+from webhook.cluster.errors import Missing
+from webhook.cluster.report_source import ClusterReports
 from webhook.policy import Mode
 from webhook.report.asking import Asked
 from webhook.report.journal import Journal
@@ -167,6 +169,43 @@ def test_wrong_use_is_told_and_exits_2(cli: Cli, command: str, arguments: tuple[
     code, out, err = cli(command, *arguments)
     assert (code, out) == (2, "")
     assert said in err
+
+
+@pytest.mark.parametrize("command", ["report", "suggest"])
+def test_a_source_that_is_given_twice_is_refused(cli: Cli, tmp_path: Path, command: str) -> None:
+    path, other = log(tmp_path, line()), tmp_path / "other.log"
+    other.symlink_to(path)
+    for one, said in ((path, f"{path} is given twice"), (other, f"{path} and {other} are one file")):
+        code, out, err = cli(command, path, one)
+        assert (code, out) == (2, "")
+        assert f"{said}: every event would count twice" in err
+
+
+@pytest.mark.parametrize("command", ["report", "suggest"])
+def test_where_no_cluster_is_named_another_source_is(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    code, out, err = cli(command)
+    assert (code, out) == (3, "")
+    assert err.startswith("Error: no cluster is named")
+    assert err.endswith("; or give a journal or a log as SOURCE\n")
+
+
+@pytest.mark.parametrize("command", ["report", "suggest"])
+def test_a_source_that_cannot_be_read_is_no_wrong_use(cli: Cli, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    class Bare:
+        """A cluster that serves no reports."""
+
+        def request(self, _method: str, path: str, *_: object, **__: object) -> dict[str, object]:
+            raise Missing(path)
+
+    monkeypatch.setattr(ClusterReports, "connect", lambda _kubeconfig: ClusterReports(Bare()))
+    code, out, err = cli(command)
+    assert (code, out) == (2, "")
+    assert err.startswith("Error: this cluster serves neither ")
 
 
 def test_no_value_is_in_any_output(cli: Cli, journal: Path) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 import click
+
+from webhook.cli.ending import Unwritten, prepare
 
 OK, FOUND, USAGE, UNREACHED, UNLOADABLE = range(5)
 """Exit codes: fine; found something; wrong use; cluster not reached; policies do not load."""
@@ -42,7 +44,7 @@ Examples:
 Exit codes:
   0  fine
   1  found something: problems, failed cases, a denial
-  2  wrong use, or input that cannot be read
+  2  wrong use, input that cannot be read, or output that cannot be written
   3  the cluster, or the sandbox, was not reached
   4  the policies do not load
 """
@@ -92,18 +94,27 @@ def app() -> None:
 
 def run(arguments: Sequence[str] | None) -> int:
     """Runs a command; returns its exit code. What goes wrong is told in a line, never by a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal's encoding lacks is spelt out
-            stream.reconfigure(errors="backslashreplace")
-    if _COMPLETE in os.environ:  # a shell asks for completions
-        app.main(prog_name=_called(), complete_var=_COMPLETE)
+    try:
+        prepare()
+        if _COMPLETE in os.environ:  # a shell asks for completions
+            app.main(prog_name=_called(), complete_var=_COMPLETE)
+        code = _invoked(arguments)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return _hushed(_BROKEN_PIPE)
+    except Unwritten as error:
+        return _hushed(USAGE, f"Error: the output cannot be written: {error}")
+
+
+def _invoked(arguments: Sequence[str] | None) -> int:
     try:
         # not app.main(): that ends with 1, which says "found something", when the reader of a pipe has gone
         with app.make_context(_called(), list(sys.argv[1:] if arguments is None else arguments)) as context:
             app.invoke(context)
-        return _flushed(OK)
+        return OK
     except click.exceptions.Exit as done:
-        return _flushed(done.exit_code)
+        return done.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return USAGE
@@ -113,24 +124,19 @@ def run(arguments: Sequence[str] | None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Aborted.", err=True)
         return _INTERRUPTED
-    except BrokenPipeError:
-        return _hushed()
-
-
-def _flushed(code: int) -> int:
-    """An exit code, once all output is out."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        return _hushed()
-    return code
 
 
 def _called() -> str:
     return "kubectl fieldwarden" if Path(sys.argv[0]).name == "kubectl-fieldwarden" else "fieldwarden"
 
 
-def _hushed() -> int:
-    """Nobody reads any more: what is still in the buffer goes nowhere, without complaint at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return _BROKEN_PIPE
+def _hushed(code: int, said: str = "") -> int:
+    """An exit code. What is still in the output's buffers goes nowhere, without complaint at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is sys.stderr and said:
+            with suppress(OSError, Unwritten):
+                click.echo(said, err=True)
+                continue
+        if stream is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return code

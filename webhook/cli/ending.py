@@ -1,12 +1,59 @@
-"""How commands with a sandbox end: what went wrong in a line, and in good order at a signal."""
+"""How commands end: what went wrong in a line, also with the output, and in good order at a signal."""
 
 from __future__ import annotations
 
+import io
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class Unwritten(Exception):
+    """Standard output or error cannot be written, as on a full disk. Not for a pipe that nobody reads any more."""
+
+
+class _File(io.FileIO):
+    """A standard stream's file, of which a failure is told apart from that of any other."""
+
+    def write(self, data: Buffer, /) -> int | None:  # type: ignore[override]  # None: it would block
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Unwritten(error.strerror) from None
+
+
+def prepare() -> None:
+    """Makes standard output and error fit for what is printed: a name that the terminal's encoding lacks is spelt out.
+
+    Raises Unwritten where there is no standard output.
+    """
+    if sys.stdout is None:
+        raise Unwritten("it is closed")
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if type(stream) is io.TextIOWrapper:  # not what a test has put there
+            stream.flush()
+            file = _File(stream.fileno(), "wb", closefd=False)
+            binary: Any = file if isinstance(stream.buffer, io.RawIOBase) else io.BufferedWriter(file)
+            made = io.TextIOWrapper(
+                binary,
+                stream.encoding,
+                "backslashreplace",
+                line_buffering=stream.line_buffering,
+                write_through=stream.write_through,
+            )
+            setattr(sys, name, made)
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class _Unreached(click.ClickException):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -90,14 +91,29 @@ def read(names: tuple[str, ...], wanted: Asked, kubeconfig: Path | None = None) 
 
 def _opened(names: tuple[str, ...], kubeconfig: Path | None) -> list[Source]:
     from webhook.cli.common import STDIN
+    from webhook.report.asking import Unreached
     from webhook.report.sources import KINDS, open_source
 
     if not names:
         from webhook.cluster.report_source import ClusterReports
 
-        return [ClusterReports.connect(kubeconfig)]
+        try:
+            return [ClusterReports.connect(kubeconfig)]
+        except Unreached as error:
+            raise Unreached(f"{error}; or give a journal or a log as SOURCE") from None
     if kubeconfig is not None:
         raise click.UsageError("--kubeconfig is for the cluster's reports, which are read where no SOURCE is given")
     if names.count(STDIN) > 1:
         raise click.UsageError("standard input can be read only once")
+    for one, other in combinations(names, 2):
+        if _is_same(one, other):
+            twice = f"{other} is given twice" if one == other else f"{one} and {other} are one file"
+            raise click.UsageError(f"{twice}: every event would count twice")
     return [open_source(name, KINDS) for name in names]
+
+
+def _is_same(one: str, other: str) -> bool:
+    try:
+        return Path(one).samefile(other)
+    except OSError:
+        return False  # one is not there: that is told when it is opened
