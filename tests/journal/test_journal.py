@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -330,6 +330,30 @@ def test_a_journal_of_a_newer_schema_is_left_alone(file: Path) -> None:
     assert file.read_bytes() == before
     with pytest.raises(NotAJournal, match="newer"):
         next(read(file))
+
+
+def make_foreign(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE records (id)")
+
+
+def make_newer(path: Path) -> None:
+    Journal.open(path).close()
+    damage(path, 60, (99).to_bytes(4, "big"))
+
+
+@pytest.mark.parametrize("other", [make_foreign, make_newer])
+@pytest.mark.parametrize("first", [make_foreign, make_newer])
+def test_the_file_that_is_used_instead_is_left_alone_as_well(
+    file: Path, first: Callable[[Path], None], other: Callable[[Path], None]
+) -> None:
+    beside = file.with_name("journal.db.schema1")
+    first(file)
+    other(beside)
+    before = {path.name: path.read_bytes() for path in file.parent.iterdir()}
+    with pytest.raises(FileExistsError, match=r"journal.db is .*, journal.db.schema1 is .*, and both are left alone"):
+        Journal.open(file)
+    assert {path.name: path.read_bytes() for path in file.parent.iterdir()} == before
 
 
 def test_an_empty_file_becomes_a_journal(file: Path) -> None:

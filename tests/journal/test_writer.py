@@ -282,6 +282,21 @@ def test_a_journal_that_is_overwritten_is_left_and_another_begun(file: Path) -> 
     assert counts(file.with_name("journal.db.schema1")) == {"web-1": 1}
 
 
+def test_where_both_files_are_somebody_elses_it_is_said_until_one_goes(file: Path) -> None:
+    beside = file.with_name("journal.db.schema1")
+    file.write_bytes(b"not a journal")
+    beside.write_bytes(b"nor this")
+    inbox = Inbox(1, 1)
+    with writing(inbox, file):
+        send(Sender(inbox, 0), line(0))
+        told = "journal.db is not a journal, journal.db.schema1 is not a journal, and both are left alone"
+        eventually(lambda: inbox.board.text == f"the journal cannot be written: {told}")
+        assert beside.read_bytes() == b"nor this"
+        beside.unlink()
+        eventually(lambda: not inbox.waiting)
+    assert counts(beside) == {"web-0": 1}
+
+
 def test_a_journal_that_is_taken_away_begins_anew(file: Path) -> None:
     inbox = Inbox(1, 1)
     with writing(inbox, file):

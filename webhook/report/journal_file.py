@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import errno
 import fcntl
 import os
 import secrets
@@ -39,6 +40,8 @@ CREATE TABLE taken (source TEXT PRIMARY KEY, upto INTEGER NOT NULL, at INTEGER N
 """
 
 Kind = Literal["none", "ours", "newer", "foreign"]
+_WHAT: dict[Kind, str] = {"newer": "is of a newer fieldwarden", "foreign": "is not a journal"}
+"""Such a file is never touched."""
 
 
 class NotAJournal(Exception):
@@ -58,7 +61,7 @@ def open_for_writing(path: Path, busy: float, bad: int = 0) -> Opened:
     """A good journal at the path, or beside it where somebody else's file is there. `busy`: seconds to wait for others.
 
     `bad`: the inode of a file that turned out to be unsound when it was used. Raises sqlite3.Error or OSError where
-    there can be none.
+    there can be none: both may be somebody else's.
     """
     with _alone_in(path.parent):
         return _open(path, busy, bad)
@@ -67,10 +70,12 @@ def open_for_writing(path: Path, busy: float, bad: int = 0) -> Opened:
 def _open(path: Path, busy: float, bad: int) -> Opened:
     notices: list[str] = []
     kind = kind_of(path)
-    if kind in ("newer", "foreign"):
+    if kind in _WHAT:
         beside = path.with_name(f"{path.name}.schema{SCHEMA}")
-        what = "is of a newer fieldwarden" if kind == "newer" else "is not a journal"
-        notices.append(f"{path.name} {what} and is left alone: {beside.name} is used instead")
+        if (other := kind_of(beside)) in _WHAT:
+            why = f"{path.name} {_WHAT[kind]}, {beside.name} {_WHAT[other]}, and both are left alone"
+            raise FileExistsError(errno.EEXIST, why)
+        notices.append(f"{path.name} {_WHAT[kind]} and is left alone: {beside.name} is used instead")
         path = beside
     if kind_of(path) == "none":
         _make(path)
