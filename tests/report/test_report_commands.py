@@ -74,9 +74,30 @@ def test_a_report_is_of_what_was_asked_for(cli: Cli, journal: Path) -> None:
     data = json.loads(out)
     assert [view["policy"] for view in data["policies"]] == ["gitops-owns-labels"]
     assert [day["day"] for day in data["days"]] == ["2026-11-17", "2026-11-18"]
-    assert data["asked"] == {"since": "2026-11-17T00:00:00Z", "namespaces": [], "policies": ["gitops-*"]}
+    assert data["asked"] == {
+        "since": "2026-11-17T00:00:00Z",
+        "namespaces": [],
+        "policies": ["gitops-*"],
+        "without": [],
+    }
     _, out, _ = cli("report", "-o", "json", "--namespace", "no-such-*", journal)
     assert json.loads(out)["policies"] == []
+
+
+def test_a_policy_that_observes_can_be_left_out_of_the_answer(cli: Cli, tmp_path: Path) -> None:
+    item = line()["results"][0]
+    observed, harmless = {**item, "policy": "observe"}, {**item, "policy": "labels", "action": None}
+    path = log(tmp_path, line(results=[observed, harmless]))
+    assert cli("report", path)[0] == 1
+    code, out, err = cli("report", "--policy", "!obs*", "-o", "json", path)
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert [view["policy"] for view in data["policies"]] == ["labels"]
+    assert (data["asked"]["policies"], data["asked"]["without"]) == ([], ["obs*"])
+    assert cli("report", "--policy", "*", "--policy", "!observe", path)[0] == 0
+    assert "without policy <bdi>observe</bdi>" in cli("report", "--policy", "!observe", "-o", "html", path)[1]
+    _, _, err = cli("suggest", "--policy", "!obsrve", path)
+    assert err == "Note: nothing that is recorded is of a policy 'obsrve'.\n"
 
 
 @pytest.mark.parametrize(("span", "days"), [("7d", 7), ("36h", 1.5), ("2w", 14), ("90m", 0.0625)])

@@ -19,6 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _SPAN = re.compile(r"(\d{1,9})([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_NOT = "!"  # no policy's name holds it
 _UNUSABLE, _UNREACHED = 2, 3
 
 
@@ -43,7 +44,13 @@ def _moment(ctx: click.Context, param: click.Parameter, value: str | None) -> dt
 def asking(command: F) -> F:
     """The arguments by which records are chosen."""
     for decorate in (
-        click.option("--policy", "policies", multiple=True, metavar="GLOB", help="Of these policies; repeatable."),
+        click.option(
+            "--policy",
+            "policies",
+            multiple=True,
+            metavar="[!]GLOB",
+            help="Of these policies, or with ! of all but these; repeatable.",
+        ),
         click.option("--namespace", "namespaces", multiple=True, metavar="GLOB", help="In these; repeatable."),
         click.option("--since", callback=_moment, metavar="SPAN|DAY", help="7d, 24h, 2026-11-21; all when not given."),
         click.option(
@@ -61,7 +68,9 @@ def asked(since: dt.datetime | None, namespaces: tuple[str, ...], policies: tupl
     from webhook.policy.compiled import globs
     from webhook.report.asking import Asked
 
-    return Asked(since, globs(namespaces), globs(policies))
+    without = [text.removeprefix(_NOT) for text in policies if text.startswith(_NOT)]
+    wanted = [text for text in policies if not text.startswith(_NOT)]
+    return Asked(since, globs(namespaces), globs(wanted), globs(without))
 
 
 class Read(NamedTuple):

@@ -41,6 +41,7 @@ def report(
       fieldwarden report journal.db
       fieldwarden report --since 7d --namespace 'team-*' -o html journal.db > report.html
       kubectl logs -n fieldwarden -l app.kubernetes.io/name=fieldwarden --tail=-1 | fieldwarden report -
+      fieldwarden report --policy '!observe' journal.db
       fieldwarden report -o json journal.db | jq '.policies[] | {policy, writes}'
 
     Exit codes: 0 nothing of it would fail or be rewritten, or nothing is recorded (a note says so), 1 something would,

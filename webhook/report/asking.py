@@ -42,6 +42,7 @@ class Asked:
     since: dt.datetime | None = None
     namespaces: tuple[Glob, ...] = ()
     policies: tuple[Glob, ...] = ()
+    without: tuple[Glob, ...] = ()  # policies that are left out
 
     def of(self, records: Iterable[Record]) -> Iterator[Record]:
         for record in records:
@@ -54,6 +55,8 @@ class Asked:
         if self.namespaces and not any(glob.matches(record.namespace) for glob in self.namespaces):
             return None
         if self.policies and not any(glob.matches(record.policy) for glob in self.policies):
+            return None
+        if any(glob.matches(record.policy) for glob in self.without):
             return None
         if self.since is None or record.first >= self.since:
             return record
@@ -91,7 +94,7 @@ class Reading:
         return (
             *(
                 f"nothing that is recorded is of a policy {text!r}"
-                for text in _unmet(self.asked.policies, self.policies)
+                for text in _unmet((*self.asked.policies, *self.asked.without), self.policies)
             ),
             *(f"nothing that is recorded is in {where}" for where in self._nowhere()),
         )

@@ -24,6 +24,7 @@ def as_data(report: Report) -> dict[str, Any]:
             "since": stamp(report.asked.since),
             "namespaces": [glob.text for glob in report.asked.namespaces],
             "policies": [glob.text for glob in report.asked.policies],
+            "without": [glob.text for glob in report.asked.without],
         },
         "first": stamp(report.first),
         "last": stamp(report.last),
