@@ -11,11 +11,13 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 from typed_values import read, to_schema, to_table
 
 from webhook.cluster.crd import definition
+from webhook.policy import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 CHART = ROOT / "charts" / "fieldwarden"
@@ -26,11 +28,18 @@ def made() -> dict[Path, str]:
     """Every generated file and what it must hold."""
     values = read((CHART / "values.yaml").read_text())
     return {
-        CHART / "values.schema.json": json.dumps(to_schema(values), indent=2) + "\n",
+        CHART / "values.schema.json": json.dumps(_with_policies(to_schema(values)), indent=2) + "\n",
         CHART / "README.md": _readme(to_table(values)),
         CHART / "files" / "fieldpolicies.yaml": yaml.safe_dump(definition(), sort_keys=False, width=120),
         **_policies(),
     }
+
+
+def _with_policies(whole: dict[str, Any]) -> dict[str, Any]:
+    """With the schema of policies for those that stand in the values: Helm refuses a misspelt key before a pod meets it."""
+    inline = whole["properties"]["policies"]["properties"]["inline"]
+    inline["additionalProperties"] = {"$ref": "#/$defs/Spec"}
+    return whole | {"$defs": schema()["$defs"]}
 
 
 def stale(files: Mapping[Path, str]) -> dict[Path, str]:

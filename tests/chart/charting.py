@@ -21,6 +21,11 @@ _TIMEOUT = 120  # seconds
 sys.path.append(str(CHART.parent))  # where generate.py and typed_values.py lie
 
 Object = dict[str, Any]
+SPEC: Object = {
+    "match": {"resources": [{"groups": ["apps"], "resources": ["deployments"]}]},
+    "rules": [{"name": "writers", "writers": {"deny": ["kubectl-edit"]}}],
+}
+"""Of a policy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from charting import Helm, Object, merged, nested
+from charting import SPEC, Helm, Object, merged, nested
 
 TWO_OF_ONE = {"webhook": {"serviceAccount": {"name": "one"}}, "controller": {"serviceAccount": {"name": "one"}}}
 
@@ -42,7 +42,7 @@ FAULTS: list[tuple[Object, str]] = [
     ),
     (nested("policies.enabled", ["break-glass", {"name": "break-glass"}]), "policies.enabled names a policy twice"),
     (
-        nested("policies", {"enabled": ["break-glass"], "inline": {"break-glass": {}}}),
+        nested("policies", {"enabled": ["break-glass"], "inline": {"break-glass": SPEC}}),
         "break-glass is the name of a shipped policy that is enabled: rename yours",
     ),
     (nested("webhooks.timeoutSeconds", 20), "graceSeconds is 15, less than webhooks.timeoutSeconds (20)"),
@@ -93,6 +93,11 @@ def test_all_faults_are_told_at_once(helm: Helm) -> None:
         (nested("image.digest", "sha256:abc"), "/image/digest"),
         (nested("policies.enabled", [{"name": "break-glass", "mode": "Off"}]), "/policies/enabled/0"),
         (nested("policies.inline", {"A B": {}}), "A B"),
+        (nested("policies.inline", {"mine": {"mode": "Warn"}}), "/policies/inline/mine"),
+        (
+            nested("policies.inline", {"mine": {**SPEC, "rules": [{"name": "a", "writers": {"dney": ["x"]}}]}}),
+            "/policies/inline/mine/rules/0/writers': additional properties 'dney' not allowed",
+        ),
         (nested("certificates.certManager.duration", "90d"), "/certificates/certManager/duration"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import yaml
-from charting import Helm, nested
+from charting import SPEC, Helm, nested
 
 
 def test_the_defaults_say_that_nothing_is_denied(helm: Helm) -> None:
@@ -22,7 +22,7 @@ def test_the_defaults_say_that_nothing_is_denied(helm: Helm) -> None:
 def test_each_policy_is_named_with_its_mode(helm: Helm) -> None:
     policies = {
         "enabled": ["break-glass", {"name": "known-managers-only", "mode": "Enforce"}],
-        "inline": {"mine": {"mode": "Warn"}, "other": {"rules": []}},
+        "inline": {"mine": {**SPEC, "mode": "Warn"}, "other": SPEC},
         "existingConfigMap": "theirs",
     }
     notes = helm.notes({"mode": "Enforce", "policies": policies})

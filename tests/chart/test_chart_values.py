@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import yaml
-from charting import CHART, NAMESPACE, Helm, Object, Rendering
+from charting import CHART, NAMESPACE, SPEC, Helm, Object, Rendering
 from looking import (
     Case,
     alert,
@@ -32,7 +32,6 @@ from looking import (
 from typed_values import read
 
 DIGEST = "sha256:" + "0123456789abcdef" * 4
-SPEC: Object = {"match": {"resources": [{"groups": ["apps"], "resources": ["deployments"]}]}, "rules": []}
 POD_VALUES = ("webhook", "controller")
 CERT_MANAGER: Object = {"certificates": {"source": "cert-manager"}}
 CLOSED: Object = {"networkPolicy": {"enabled": True}}
