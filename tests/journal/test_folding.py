@@ -83,6 +83,14 @@ def test_a_name_that_cannot_be_stored_is_made_such() -> None:
     assert len(record.name) == 512
 
 
+def test_a_line_is_small_however_long_the_names_in_it_are_and_tells_the_same() -> None:
+    """Else who wants to go unseen fills the memory in which events wait."""
+    long = result(paths=tuple(f".{number}" + "ß" * 300_000 for number in range(3)), user="u" * 9000, owner="o" * 9000)
+    line = pack([long], ticks(START))
+    assert len(line) < 32 << 10
+    assert fold_lines([line]) == fold([seen(long, START)])
+
+
 def test_a_line_that_is_none_says_nothing() -> None:
     good = pack([result()], ticks(START))
     bad = [b"", b"{", b"[]", b"[1]", b"null", b'[1,[["too","short"]]]', b'["x",[[]]]', b'[1e30,[["a"]]]', b"\xff"]

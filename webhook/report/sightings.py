@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from webhook.report.folding import ResultLike, first_paths, fold, seen
+from webhook.report.folding import MAX_PATH, MAX_TEXT, ResultLike, first_paths, fold, seen
 from webhook.report.records import MAX_PATHS, Record
 from webhook.report.ticks import moment
 
@@ -57,18 +57,24 @@ def pack(
                     result.name,
                     result.manager,
                     result.operation,
-                    result.user if user is None else user,
+                    (result.user if user is None else user)[: MAX_TEXT + 1],
                     result.dry_run,
                     result.outcome,
                     result.mode,
                     result.would,
-                    result.owner,
-                    result.paths if len(result.paths) <= MAX_PATHS else first_paths(result.paths),
+                    result.owner[: MAX_TEXT + 1],
+                    _bounded(result.paths),
                 )
                 for result in results
             ],
         ]
     )
+
+
+def _bounded(paths: Sequence[str]) -> Sequence[str]:
+    """As many as are kept, and as long, but for the one more character that tells folding that there was more."""
+    few = paths if len(paths) <= MAX_PATHS else first_paths(paths)
+    return few if sum(map(len, few)) <= MAX_PATH else [path[: MAX_PATH + 1] for path in few]
 
 
 def fold_lines(lines: Iterable[bytes]) -> dict[str, Record]:
