@@ -13,6 +13,7 @@ from webhook.policy import Mode, load_text
 from webhook.policy.policyset import PolicySet
 from webhook.report.records import MAX_PATHS, Record
 from webhook.report.suggest import Proposal, propose
+from webhook.report.suggest_fields import MAX_FIELDS, MAX_OWNERS
 
 SA = {"serviceAccount": "flux-system/kustomize-controller"}
 
@@ -209,6 +210,25 @@ def test_many_paths_are_drawn_together(paths: str, pattern: str) -> None:
     many = tuple(paths.format(number) for number in range(60))
     (rule,) = suggested(flux(count=9, paths=many))["suggested-deployments-apps"]["rules"]  # type: ignore[misc]
     assert rule["ownership"]["fields"] == [pattern]
+
+
+def test_of_very_many_owners_the_busiest_are_weighed_and_the_rest_is_told() -> None:
+    """Names are free text: whoever makes up thousands holds up no suggestion."""
+    made_up = [flux(manager=f"m{number}", paths=(f".spec.m{number}",), name=f"n{number}") for number in range(3000)]
+    records = [flux(count=9), *made_up]
+    rules = suggested(*records)["suggested-deployments-apps"]["rules"]
+    assert isinstance(rules, list)
+    assert len(rules) == MAX_OWNERS
+    assert rules[0]["ownership"]["owners"][0]["manager"] == "kustomize-controller"
+    assert f"what {3001 - MAX_OWNERS:,} managers hold" in propose(records, Proposal())
+
+
+def test_of_very_many_fields_the_maps_are_weighed_as_wholes() -> None:
+    labels = [flux(count=9, paths=(f".metadata.labels.a{number}",)) for number in range(MAX_FIELDS)]
+    others = [flux(count=9, paths=(f".spec.a{number}",)) for number in range(MAX_FIELDS + 7)]
+    (rule,) = suggested(*labels, others[0])["suggested-deployments-apps"]["rules"]  # type: ignore[misc]
+    assert rule["ownership"]["fields"] == [".metadata.labels", ".spec.a0"]
+    assert "8 of the fields that kustomize-controller holds" in propose([*labels, *others], Proposal())
 
 
 def test_what_others_write_is_not_drawn_in_with_what_is_the_owners_alone() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 from webhook.fields import FieldPath, FieldsError
@@ -76,20 +77,20 @@ class Once:
         return more
 
 
-@dataclass(slots=True)
+@dataclass
 class Name:
-    """A manager's name, and the users seen behind it."""
+    """A manager's name, and the users seen behind it. It is asked once all records are weighed, and then very often."""
 
     manager: str
     users: dict[str, int] = field(default_factory=dict)  # how often each
     operations: dict[str, set[str]] = field(default_factory=dict)  # the users who wrote by each
     places: set[Place] = field(default_factory=set)
 
-    @property
+    @cached_property
     def events(self) -> int:
         return sum(self.users.values())
 
-    @property
+    @cached_property
     def bearers(self) -> set[str]:
         """The users who are taken to bear it rightly: where most of its events are by machines, these alone."""
         machines = {user for user in self.users if is_machine(user)}
@@ -99,12 +100,12 @@ class Name:
         """Whether a claim of the name, by an operation, is its bearers' doing, as far as anything tells who wrote so."""
         return not self.bearers.isdisjoint(self.operations.get(operation, self.bearers))
 
-    @property
+    @cached_property
     def is_telling(self) -> bool:
         """Whether a policy can name the manager and each of the users."""
         return can_be_named(self.manager) and all(subject_of(user) for user in self.users)
 
-    @property
+    @cached_property
     def by_machines(self) -> int:
         return sum(count for user, count in self.users.items() if is_machine(user))
 

@@ -12,10 +12,12 @@ from typing import Any
 
 from webhook.fields import FieldPath, Pattern
 from webhook.report.evidence import Evidence, Name, Once, Place, Written, is_machine, often, subject_of, subjects
-from webhook.report.suggest_patterns import Steps, Touched, drawn_together, pattern_of
+from webhook.report.suggest_patterns import Steps, Touched, around, drawn_together, pattern_of
 
 MAX_USERS = 10  # of an owner, or of an exception: more are not known by their names, but by a group
 MAX_NAMESPACES = 20
+MAX_OWNERS = 20  # of one resource's fields: each is weighed against all that was seen
+MAX_FIELDS = 150  # of one owner, likewise: maps with more keys are taken as a whole
 MIN_EVENTS = 3  # of an owner that is no machine: what was done once or twice is no habit
 _OF_OWNERS = ("change", "share", "ghost")  # events about a path that their owner's claim holds
 _PEOPLE = ("kubectl", "before-first-apply", "ancient-changes")
@@ -86,10 +88,15 @@ def field_rules(evidence: Evidence, *, deny_seen: bool) -> Iterator[Rules]:
     """Resource by resource."""
     for place in evidence.places:
         written = evidence.at(place)
-        owners = _owners(written, evidence.names)
+        every = _owners(written, evidence.names)
+        owners = every[:MAX_OWNERS]
         namespaces = _namespaces(owners)
         here = [one for one in written if namespaces is None or one.record.namespace in namespaces]
         made = Rules(place, namespaces)
+        if len(every) > MAX_OWNERS:
+            made.leave_out(
+                f"{place}: what {len(every) - MAX_OWNERS:,} managers hold who were seen less often than others"
+            )
         for owner in owners:
             _suggest(owner, owners, here, made, deny_seen=deny_seen)
         yield made
@@ -149,7 +156,10 @@ def _suggest(owner: Owner, owners: list[Owner], here: list[Written], made: Rules
     """Adds the rules of one owner: exceptions before the refusal."""
     others = Touched(one for one in here if not owner.is_by(one))
     found = _Fields()
-    for text, steps in sorted({pattern_of(path): path for path in owner.held}.items()):
+    fields = _fields(owner)
+    if len(fields) > MAX_FIELDS:
+        made.leave_out(f"{made.place}: {len(fields) - MAX_FIELDS:,} of the fields that {owner.name.manager} holds")
+    for text, steps in fields[:MAX_FIELDS]:
         pattern = Pattern.parse(text)
         rivals = _rivals(owner, owners, pattern)
         if rivals and not (deny_seen and all(owners.index(owner) < owners.index(rival) for rival in rivals)):
@@ -170,6 +180,15 @@ def _suggest(owner: Owner, owners: list[Owner], here: list[Written], made: Rules
         made.rules += _rules(owner, found, free, made)
         made.refused += _refused(found.lost.values(), str(made.place))
         made.told.append(_why(owner, found))
+
+
+def _fields(owner: Owner) -> list[tuple[str, Steps]]:
+    """What it holds, as patterns with the steps that they stand for."""
+    paths: Iterable[Steps] = owner.held
+    fields = {pattern_of(path): path for path in paths}
+    if len(fields) > MAX_FIELDS:
+        fields = {pattern_of(path): path for path in map(around, paths)}
+    return sorted(fields.items())
 
 
 def _rivals(owner: Owner, owners: Iterable[Owner], pattern: Pattern) -> list[Owner]:

@@ -61,8 +61,13 @@ def drawn_together(paths: Iterable[Steps], may: Callable[[Pattern], bool]) -> li
 
 
 def _whole(path: Steps, may: Callable[[Pattern], bool]) -> Steps:
-    whole = next((steps for steps in _MAPS if path[: len(steps)] == steps), None)
-    return whole if whole is not None and may(Pattern.parse(pattern_of(whole))) else tuple(path)
+    whole = around(path)
+    return whole if whole != path and may(Pattern.parse(pattern_of(whole))) else tuple(path)
+
+
+def around(path: Steps) -> Steps:
+    """The map of labels, annotations or data that a path leads into; else the path."""
+    return next((steps for steps in _MAPS if path[: len(steps)] == steps), tuple(path))
 
 
 def _least(steps: Steps) -> int:
