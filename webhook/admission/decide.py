@@ -166,7 +166,7 @@ def _decision(told: list[_Told], change: Change, patch: tuple[Operation, ...] = 
     results = tuple(_result(item, change) for item in told)
     return Decision(
         allowed=not refused,
-        message="\n".join(messages.denial(item.event, item.finding, item.why) for item in refused),
+        message=messages.denials(messages.denial(item.event, item.finding, item.why) for item in refused),
         causes=_causes(refused),
         warnings=messages.within_limits(_warning(item) for item in told if item.warns),
         audit_annotations=_annotations(results, allowed=not refused),
@@ -215,7 +215,10 @@ def _would(event: Event) -> Would:
 
 def _causes(refused: Iterable[_Told]) -> tuple[Cause, ...]:
     every = (
-        Cause(path, f"[{item.event.policy.name}/{item.event.rule}] {messages.cause(item.event)}")
+        Cause(
+            messages.cut(path, messages.MAX_PATH),
+            f"[{item.event.policy.name}/{item.event.rule}] {messages.cause(item.event)}",
+        )
         for item in refused
         for path in item.event.paths
     )

@@ -8,6 +8,9 @@ from webhook.fields import Change, Identity
 from webhook.policy.compiled import Action, Event
 
 SHOWN_PATHS = 5
+MAX_PATH = 300  # characters; whatever a client cares to write may stand in a path
+MAX_NAME = 300  # of a user or manager, or of what is said of several
+MAX_MESSAGE = 4096
 MAX_WARNING = 250  # the server cuts at 256 once all together pass 4096 characters
 MAX_WARNINGS = 4096
 
@@ -15,6 +18,20 @@ MAX_WARNINGS = 4096
 UNDONE = "this was not done, or something undid it; see whether the mutating webhook is called, and what others change"
 NOT_ALONE = "this was not done, since what another rule asks for cannot be"
 NOT_HERE = "nothing is rewritten through a subresource"
+
+
+def denials(sentences: Iterable[str]) -> str:
+    """Each in a line, as many as people read; the last says how many more there are."""
+    kept: list[str] = []
+    every = list(sentences)
+    room = MAX_MESSAGE
+    for text in every:
+        room -= len(text)
+        if room < 0 and kept:
+            kept.append(f"and {len(every) - len(kept)} more")
+            break
+        kept.append(text)
+    return "\n".join(kept)
 
 
 def denial(event: Event, finding: str, why: str) -> str:
@@ -49,7 +66,7 @@ def _done(event: Event) -> str:
         case Action.RESTORE:
             return f"restored {paths}: {them} owned by {event.owner}"
         case Action.REASSIGN:
-            return f"returned {paths} to {event.owner}, whose next apply sets {'it' if one else 'them'} again"
+            return f"returned {paths} to {named(event.owner)}, whose next apply sets {'it' if one else 'them'} again"
         case Action.RELEASE:
             return f"released {paths} from {_joined(event.claims)}: {event.owner} owns {'it' if one else 'them'}"
         case Action.PRUNE:
@@ -65,26 +82,25 @@ def _joined(claims: Iterable[Identity]) -> str:
 
 def finding(event: Event, change: Change) -> str:
     """What was found, in one sentence, as it is recorded."""
-    who = f"{change.requester} by {change.request.user.name}"
-    paths = listed(event.paths)
-    them = "it is" if len(event.paths) == 1 else "they are"
+    user = named(change.request.user.name)
+    who = f"{named(str(change.requester))} by {user}"
+    owner, note, paths = named(event.owner), named(event.note), listed(event.paths)
+    one = len(event.paths) == 1
     match event.kind:
         case "change":
-            return f"{who} may not change {paths}: {them} owned by {event.owner}."
+            return f"{who} may not change {paths}: {'it is' if one else 'they are'} owned by {owner}."
         case "share":
-            return f"{paths}: {event.note}."
+            return f"{paths}: {note}."
         case "ghost":
-            return (
-                f"{event.owner} dropped {paths}, {'which is' if len(event.paths) == 1 else 'which are'} {event.note}."
-            )
+            return f"{owner} dropped {paths}, {'which is' if one else 'which are'} {note}."
         case "writer":
-            return f"{who} may not write here: {event.note}."
+            return f"{who} may not write here: {note}."
         case "impersonation":
-            return f"{change.request.user.name} may not write as {change.requester.manager}: {event.note}."
+            return f"{user} may not write as {named(str(change.requester.manager))}: {note}."
         case "tamper":
-            return f"{who} may not edit claims: {event.note}{': ' + paths if paths else ''}."
+            return f"{who} may not edit claims: {note}{': ' + paths if paths else ''}."
         case "rename":
-            return f"{event.owner} is {event.note}."
+            return f"{owner} is {note}."
 
 
 def _remedy(event: Event) -> str:
@@ -92,7 +108,7 @@ def _remedy(event: Event) -> str:
         case "change" if "(Apply)" in event.owner:
             return "Change it in Git and let it be applied."
         case "change":
-            return f"Leave it to {event.owner}."
+            return f"Leave it to {named(event.owner)}."
         case "share":
             return "Leave out of your manifest what others own."
         case "writer" if event.owner.startswith("kubectl-client-side-apply"):
@@ -111,18 +127,23 @@ def cause(event: Event) -> str:
     """The words beside one path in `details.causes`."""
     match event.kind:
         case "change":
-            return f"owned by {event.owner}"
+            return f"owned by {named(event.owner)}"
         case "tamper":
-            return f"the claim of {event.owner} was edited"
+            return f"the claim of {named(event.owner)} was edited"
         case _:
-            return event.note
+            return named(event.note)
 
 
 def listed(paths: tuple[str, ...]) -> str:
     """A few paths in words."""
-    shown = ", ".join(paths[:SHOWN_PATHS])
+    shown = ", ".join([cut(path, MAX_PATH) for path in paths[:SHOWN_PATHS]])
     more = len(paths) - SHOWN_PATHS
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def named(name: str) -> str:
+    """A name, or what is said of several, as it stands in a sentence."""
+    return cut(name, MAX_NAME)
 
 
 def cut(text: str, length: int) -> str:

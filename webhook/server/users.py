@@ -11,6 +11,7 @@ from pathlib import Path
 
 from webhook.admission import Answer, Decision, to_response
 from webhook.admission.json import dumps
+from webhook.admission.messages import named
 from webhook.server.settings import SettingsError
 from webhook.server.state import AnswerLike, EngineLike, Phase
 
@@ -79,4 +80,4 @@ class WithoutUsers:
     def _masked(self, message: str, user: str) -> str:
         if not user:
             return message
-        return re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", self._shown(user), message)
+        return re.sub(rf"(?<!\w){re.escape(named(user))}(?!\w)", self._shown(user), message)
