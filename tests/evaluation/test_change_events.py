@@ -52,6 +52,21 @@ def test_a_claimed_label_that_another_manager_overwrites_is_refused_with_owner_p
     ]
 
 
+def test_of_several_owners_the_one_is_named_whose_field_it_was() -> None:
+    """The other lost a field that is not the rule's business."""
+    owners = LABELS.replace("owners: [", "owners: [{manager: argocd, operation: Apply}, ")
+    argo = Identity("argocd", "Apply")
+    change = write(
+        DEPLOYMENT,
+        changed(DEPLOYMENT, team="b", image="other"),
+        {argo: [IMAGE], FLUX: [TEAM]},
+        {argo: [], FLUX: [], EDIT: [IMAGE, TEAM]},
+        manager="kubectl-edit",
+        user=DEVELOPER,
+    )
+    assert "it is owned by kustomize-controller (Apply)" in judge(change, owners).message
+
+
 def test_a_removed_label_is_a_change_by_whoever_asks_also_unnamed() -> None:
     change = write(DEPLOYMENT, changed(DEPLOYMENT, team=None), {FLUX: [TEAM]}, {FLUX: []})
     assert events(judge(change, LABELS)) == [("change", "labels", [TEAM])]

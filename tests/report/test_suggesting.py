@@ -182,6 +182,14 @@ def test_folded_records_prove_nothing_and_are_counted() -> None:
     assert "70 of the events are folded" in propose([folded, flux(count=9)], Proposal())
 
 
+def test_a_manager_that_is_called_like_what_folds_is_a_writer_like_others() -> None:
+    """The API server takes `*` for a name."""
+    records = [flux(count=9), record(manager="*", count=50)]
+    assert "folded" not in propose(records, Proposal())
+    seen, _ = suggested(*records)["suggested-deployments-apps"]["rules"]  # type: ignore[misc]
+    assert seen["for"] == {"subjects": [{"user": DEVELOPER}]}
+
+
 def test_a_subresource_counts_for_its_resource() -> None:
     scaled = record(resource="deployments.apps/scale", paths=(".spec.replicas",), owner="")
     spec = suggested(flux(count=9, paths=(".spec.replicas",)), scaled)["suggested-deployments-apps"]

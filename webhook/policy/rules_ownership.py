@@ -23,9 +23,9 @@ def changes(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> I
     decided = EMPTY
     for rule in rules:
         if rule.guard == "Claimed":
-            lost, holder = _claimed(rule, facts, first=len(rules) > 1)
+            lost, holders = _claimed(rule, facts, first=len(rules) > 1)
         else:
-            lost, holder = facts.touched | _versions(facts), ""
+            lost, holders = facts.touched | _versions(facts), []
         if rule.on_change is Action.RESTORE and facts.overwritten:
             lost = lost | _overwritten(rule, facts)
         guarded = facts.select(lost, rule.fields, rule.except_)
@@ -36,7 +36,7 @@ def changes(policy: Policy, rules: tuple[OwnershipRule, ...], facts: Facts) -> I
         decided = decided | guarded if len(rules) > 1 else decided
         if facts.is_owner(rule.owners):
             continue
-        owner = holder or _names(rule.owners)
+        owner = _holder(rule, facts, holders) or _names(rule.owners)
         action = _action(rule.on_change, facts)
         if action is Action.REASSIGN:
             yield from _returned(policy, rule, facts, guarded, owner)
@@ -83,24 +83,36 @@ def _overwritten(rule: OwnershipRule, facts: Facts) -> FieldSet:
     return found
 
 
-def _claimed(rule: OwnershipRule, facts: Facts, *, first: bool) -> tuple[FieldSet, str]:
+Losses = list[tuple[Identity, FieldSet]]
+"""By an owner's claim, what was taken from it."""
+
+
+def _holder(rule: OwnershipRule, facts: Facts, losses: Losses) -> str:
+    """The first whose loss is the rule's business."""
+    for identity, lost in losses:
+        if len(losses) == 1 or facts.select(lost, rule.fields, rule.except_):
+            return str(identity)
+    return ""
+
+
+def _claimed(rule: OwnershipRule, facts: Facts, *, first: bool) -> tuple[FieldSet, Losses]:
     """What owners' claims lost to the write, and what was written under an owner's name by another user.
 
     Where other rules follow, also what an owner wrote of its own: the rule guards it, and so decides about it.
     """
     owners = facts.claims_of(rule)
     if not owners:
-        return EMPTY, ""
-    paths, holder = EMPTY, ""
+        return EMPTY, []
+    paths, losses = EMPTY, []
     for change, lost in facts.losers:
         if change.identity in owners:
             paths = paths | lost if paths else lost
-            holder = holder or str(change.identity)
+            losses.append((change.identity, lost))
     identity = facts.change.requester.identity
     if identity is not None and identity in owners and (first or not facts.is_owner(rule.owners)):
         paths = paths | facts.under_own_name if paths else facts.under_own_name
-        holder = holder or str(identity)
-    return paths, holder
+        losses.append((identity, facts.under_own_name))
+    return paths, losses
 
 
 def _versions(facts: Facts) -> FieldSet:

@@ -15,7 +15,7 @@ from webhook.fields import FieldPath, FieldsError
 from webhook.policy import texts
 from webhook.report.asking import MORE, is_cut
 from webhook.report.flapping import claimant
-from webhook.report.folding import ANY
+from webhook.report.folding import ANY, is_folded
 from webhook.report.records import Record
 
 _ACCOUNT = "system:serviceaccount:"
@@ -160,7 +160,7 @@ def weigh(records: Iterable[Record]) -> Evidence:
     for record in records:
         more = found.every.add(record)
         place = place_of(record.resource)
-        if place is None or ANY in (record.user, record.manager, record.namespace, record.name):
+        if place is None or is_folded(record):
             found.folded.add(record)
             continue
         if record.manager:

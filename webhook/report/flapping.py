@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from webhook.report.asking import MORE, is_exact
 from webhook.report.enforced import NEVER_YET, NOT_SINCE
-from webhook.report.folding import ANY
+from webhook.report.folding import is_folded
 from webhook.report.records import Record
 
 _CLAIM = re.compile(r"(.*) \((?:Apply|Update)(?:, [^()]*)?\)", re.DOTALL)
@@ -142,6 +142,6 @@ def _flap(place: Field, managers: tuple[str, str], a: _Side, b: _Side | None) ->
 
 def _tells(record: Record) -> bool:
     """Whether it is about one known writer's writes of one known object's fields, which were stored as they came."""
-    known = record.manager and ANY not in (record.name, record.manager, record.resource, record.namespace)
+    known = record.manager and not is_folded(record)
     changed = record.event == "change" and record.outcome == "recorded" and not record.dry_run
     return bool(known) and changed and is_exact(record)

@@ -157,6 +157,11 @@ def coarser(record: Record, level: int) -> Record:
     return replace(less, resource=ANY) if level >= 3 else less
 
 
+def is_folded(record: Record) -> bool:
+    """Whether it no longer tells objects and writers apart. No object can be called `*`, but a manager can."""
+    return record.name == ANY
+
+
 def first_paths(paths: Iterable[str]) -> tuple[str, ...]:
     """Each once, sorted; where there are too many the first, so that the order of merging does not matter."""
     return tuple(heapq.nsmallest(MAX_PATHS, set(paths)))
