@@ -1,4 +1,4 @@
-"""However long what a client writes: what is answered is short enough to be read, and what is recorded is whole."""
+"""Whatever a client writes: what is answered is short and plain enough to be read, and what is recorded is whole."""
 
 from __future__ import annotations
 
@@ -31,11 +31,19 @@ spec:
 """
 
 
-def answered(keys: list[str], mode: str = "Enforce", policies: int = 1, user: str = "developer@example.com") -> Any:
+def answered(
+    keys: list[str],
+    mode: str = "Enforce",
+    policies: int = 1,
+    user: str = "developer@example.com",
+    manager: str = "kubectl-edit",
+) -> Any:
     """What comes of a change of so many fields that Flux owns: the whole answer, and the decision."""
     told = json.loads(REVIEW.read_text())
     request = told["request"]
     request["userInfo"]["username"] = user
+    request["options"]["fieldManager"] = manager
+    request["object"]["metadata"]["managedFields"][1]["manager"] = manager
     for which, value, entry in (("oldObject", 1, 0), ("object", 2, 1)):
         request[which]["spec"] |= dict.fromkeys(keys, value)
         request[which]["metadata"]["managedFields"][entry]["fieldsV1"]["f:spec"] |= {f"f:{key}": {} for key in keys}
@@ -79,3 +87,20 @@ def test_of_more_denials_than_people_read_the_number_is_told() -> None:
     assert [line[: line.index("]")] for line in lines] == [f"[p{number}/all-of-it" for number in range(len(lines))]
     assert last == f"and {30 - len(lines)} more"
     assert 1 <= len(lines) < 30
+
+
+UNSEEN = "\x9b2J\u202e\u200b\U000e0041\x1b[31m\x7f"
+
+
+@pytest.mark.parametrize("mode", ["Enforce", "Warn", "Audit"])
+def test_what_would_do_something_to_a_terminal_is_spelt_out_in_all_that_is_answered(mode: str) -> None:
+    response, decision = answered([f"key{UNSEEN}"], mode, user=f"user{UNSEEN}", manager=f"manager{UNSEEN}")
+    status, told = response.get("status", {}), response.get("warnings", [])
+    told += [*status.get("message", "").splitlines(), *response["auditAnnotations"].values()]
+    told += [text for cause in status.get("details", {}).get("causes", ()) for text in cause.values()]
+    assert all(text.isprintable() for text in told)
+    spelt = r"\u009b2J\u202e\u200b\udb40\udc41\u001b[31m\u007f"
+    assert any(f"manager{spelt} (Update) by user{spelt} may not change" in text for text in told)
+    (result,) = decision.results
+    assert (result.user, result.manager) == (f"user{UNSEEN}", f"manager{UNSEEN}")
+    assert f'.spec["key{spelt}"]' in result.paths

@@ -24,17 +24,43 @@ def test_a_path_is_read_back_from_its_text(path: FieldPath) -> None:
     assert FieldPath.parse(str(path)) == path
 
 
-@given(
-    st.lists(
-        st.one_of(
-            ANY_TEXT.map(field_step), ANY_TEXT.map(value_step), st.dictionaries(ANY_TEXT, ANY_TEXT).map(key_step)
-        ),
-        min_size=1,
-        max_size=4,
-    ).map(FieldPath)
-)
+ANY_PATHS = st.lists(
+    st.one_of(ANY_TEXT.map(field_step), ANY_TEXT.map(value_step), st.dictionaries(ANY_TEXT, ANY_TEXT).map(key_step)),
+    min_size=1,
+    max_size=4,
+).map(FieldPath)
+
+
+@given(ANY_PATHS)
+@example(FieldPath((field_step("\ud800\udc00"),)))
+@example(FieldPath((field_step("\ud800\udc00\ud800\udc00\udc00\ud800"),)))
 def test_a_path_of_any_characters_is_read_back_from_its_text(path: FieldPath) -> None:
     assert FieldPath.parse(str(path)) == path
+
+
+@given(ANY_PATHS)
+def test_nothing_in_the_text_of_a_path_goes_unseen(path: FieldPath) -> None:
+    """But for the second of two halves of a character, which no JSON has apart."""
+    assert "".join(char for char in str(path) if not "\udc00" <= char <= "\udfff").isprintable()
+    assert tuple(FieldPath.parse(str(path))) == tuple(path)
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (field_step("\x9b2J"), r'["\u009b2J"]'),
+        (field_step("a\u202eb"), r'["a\u202eb"]'),
+        (field_step("\u200b\x7f\xa0"), r'["\u200b\u007f\u00a0"]'),
+        (field_step("\U000e0041"), r'["\udb40\udc41"]'),
+        (field_step("\ud800"), r'["\ud800"]'),
+        (value_step("\u2066x"), r'[="\u2066x"]'),
+        (key_step({"na\u200dme": "\x85"}), r'["na\u200dme"="\u0085"]'),
+        (field_step("über 😀"), '["über 😀"]'),
+    ],
+)
+def test_what_nobody_would_see_is_spelt_out(step: str, text: str) -> None:
+    assert str(FieldPath((step,))) == text
+    assert tuple(FieldPath.parse(text)) == (step,)
 
 
 @given(PATHS, PATHS)

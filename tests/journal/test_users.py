@@ -31,7 +31,11 @@ def review_by(user: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "user", ["developer@example.com", "a", "kubectl-label", "(.*)", "x" * 3000, "über", "system:serviceaccount:ns:name"]
+    "user",
+    [
+        *("developer@example.com", "a", "kubectl-label", "(.*)", "x" * 3000, "über", "system:serviceaccount:ns:name"),
+        *("\u202ea\x9bb", "a\\u202eb", "\u200b" * 400, " ", "\n"),
+    ],
 )
 def test_annotations_name_no_user(engine: Engine, user: str) -> None:
     plain = engine.answer(review_by(user), "validate")

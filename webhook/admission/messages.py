@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from webhook.fields import Change, Identity
+from webhook.fields import Change, Identity, visible
 from webhook.policy.compiled import Action, Event
 
 SHOWN_PATHS = 5
@@ -37,7 +37,7 @@ def denials(sentences: Iterable[str]) -> str:
 def denial(event: Event, finding: str, why: str) -> str:
     """One event that refuses the request, with its remedy; `why` a rewrite that the policy asks for was not done."""
     text = f"[{event.policy.name}/{event.rule}] {finding} {_remedy(event)}".rstrip()
-    return f"{text} ({event.action}: {why}.)" if why else text
+    return visible(f"{text} ({event.action}: {why}.)" if why else text)
 
 
 def warning(event: Event, finding: str) -> str:
@@ -48,12 +48,12 @@ def warning(event: Event, finding: str) -> str:
         lead = f"{event.action.value} is called for: "
     else:
         lead = "would be refused: "
-    return cut(f"[{event.policy.name}/{event.rule}] {lead}{finding}", MAX_WARNING)
+    return cut(visible(f"[{event.policy.name}/{event.rule}] {lead}{finding}"), MAX_WARNING)
 
 
 def rewritten(event: Event) -> str:
     """What was done to the request, and why, in a line."""
-    return cut(f"[{event.policy.name}/{event.rule}] {_done(event)}", MAX_WARNING)
+    return cut(visible(f"[{event.policy.name}/{event.rule}] {_done(event)}"), MAX_WARNING)
 
 
 def _done(event: Event) -> str:
@@ -143,7 +143,7 @@ def listed(paths: tuple[str, ...]) -> str:
 
 def named(name: str) -> str:
     """A name, or what is said of several, as it stands in a sentence."""
-    return cut(name, MAX_NAME)
+    return visible(cut(name, MAX_NAME))
 
 
 def cut(text: str, length: int) -> str:

@@ -16,6 +16,7 @@ from webhook.fields.errors import FieldsError
 from webhook.fields.fieldset import FieldSet
 from webhook.fields.path import FieldPath
 from webhook.fields.pattern import Pattern
+from webhook.fields.shown import visible
 from webhook.fields.values import ABSENT, Comparison, compare, value_at
 
 __all__ = [
@@ -39,4 +40,5 @@ __all__ = [
     "User",
     "compare",
     "value_at",
+    "visible",
 ]

@@ -1,9 +1,9 @@
 """FieldPath and the text form of paths: as the API server prints them in conflict messages, so that people can paste.
 
 `.spec.template.spec.containers[name="app"].image`, `.metadata.finalizers[="x"]`, `.spec.ports[port=80,protocol="TCP"]`.
-A field whose name is not plain is quoted: `.metadata.labels["app.kubernetes.io/name"]`. The server does not quote, so
-directly below `.metadata.labels` and `.metadata.annotations`, whose values are never maps, the rest of the text is
-one name.
+A field whose name is not plain is quoted: `.metadata.labels["app.kubernetes.io/name"]`; what nobody would see is spelt out
+in quotes, as `\\u202e`. The server does not quote, so directly below `.metadata.labels` and `.metadata.annotations`,
+whose values are never maps, the rest of the text is one name.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 from webhook.fields.errors import FieldsError
+from webhook.fields.shown import visible
 from webhook.fields.steps import field_step, index_step, key_step, normal, step_order, step_value, value_step
 
 _PLAIN = re.compile(r"[\w-]+", re.ASCII)
@@ -201,4 +202,11 @@ def _key_name(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if text.isprintable():
+        return text
+    return "".join(part if number % 2 else visible(part) for number, part in enumerate(_SECOND_HALF.split(text)))
+
+
+_SECOND_HALF = re.compile("((?<=[\ud800-\udbff])[\udc00-\udfff])")
+"""Of two halves of a character side by side: where both were spelt out, they would be read as one character."""

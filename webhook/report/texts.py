@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 
+from webhook.fields import visible as visible  # for all that is shown here
 from webhook.report.enforced import Effect
 from webhook.report.folding import ANY
 
@@ -18,17 +19,6 @@ CLUSTER = "(cluster)"
 SEVERAL = "(several)"
 ANY_WORDS = {"": UNKNOWN, ANY: SEVERAL}
 """For names that are not known, and for those that a coarser record no longer tells apart."""
-
-
-def visible(text: str) -> str:
-    """A name in which what would not be seen is spelt out: controls, marks that turn the direction of writing.
-
-    >>> visible("kubectl"), visible("a\\u202eb\\x1b[31m")
-    ('kubectl', 'a\\\\u202eb\\\\u001b[31m')
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text)
 
 
 def writer(user: str, manager: str, operation: str) -> str:
