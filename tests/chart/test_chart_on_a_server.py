@@ -87,7 +87,31 @@ def cluster(helm: Helm, sandbox: Sandbox, namespace: str) -> Iterator[Cluster]:
     made = Cluster(helm, sandbox, namespace, f"chart-{next(_releases)}")
     yield made
     helm("uninstall", made.release, f"--namespace={namespace}", "--ignore-not-found", environment=sandbox.environment())
-    sandbox.kubectl("delete", "customresourcedefinition", "fieldpolicies.fieldwarden.dev", "--ignore-not-found")
+    _remove_definitions(sandbox, "fieldpolicies.fieldwarden.dev")
+
+
+def _remove_definitions(sandbox: Sandbox, *names: str) -> None:
+    """Until they are gone.
+
+    The API server may pass over a deletion that meets another write of the definition, and looks again only minutes
+    later, or once the definition is touched.
+    """
+    touches = itertools.count(1)
+    paths = [f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}" for name in names]
+    for path in paths:
+        assert sandbox.request("DELETE", path).status in (200, 404)
+
+    def gone(path: str) -> bool:
+        if sandbox.request("GET", path).status == 404:
+            return True
+        number = next(touches)
+        if number % 20 == 0:
+            touched = {"metadata": {"annotations": {"touched": str(number)}}}
+            sandbox.request("PATCH", path, touched, content_type="application/merge-patch+json")
+        return False
+
+    for path in paths:
+        sandbox.wait_until(lambda at=path: gone(at), "kube-apiserver")  # type: ignore[misc]
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +225,7 @@ def test_the_definitions_of_reports_are_installed_as_published_and_stay(
                 each["schema"] for each in made["spec"]["versions"]
             ]
     finally:
-        sandbox.kubectl("delete", "--ignore-not-found", *(f"--filename={file}" for file in files))
+        _remove_definitions(sandbox, *published)
 
 
 def _objects_of(cluster: Cluster) -> list[str]:
