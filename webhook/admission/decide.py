@@ -215,11 +215,9 @@ def _would(event: Event) -> Would:
 
 def _causes(refused: Iterable[_Told]) -> tuple[Cause, ...]:
     every = (
-        Cause(
-            messages.cut(path, messages.MAX_PATH),
-            f"[{item.event.policy.name}/{item.event.rule}] {messages.cause(item.event)}",
-        )
+        Cause(messages.cut(path, messages.MAX_PATH), words)
         for item in refused
+        for words in [f"[{item.event.policy.name}/{item.event.rule}] {messages.cause(item.event)}"]
         for path in item.event.paths
     )
     return tuple(islice(every, MAX_CAUSES))

@@ -93,9 +93,10 @@ def read(names: tuple[str, ...], wanted: Asked, kubeconfig: Path | None = None) 
     except Unusable as error:
         click.echo(f"Error: {error}", err=True)
         raise click.exceptions.Exit(_UNREACHED if isinstance(error, Unreached) else _UNUSABLE) from None
-    for note in (*(note for source in sources for note in source.notes()), *reading.notes()):
+    notes = reading.notes()
+    for note in (*(note for source in sources for note in source.notes()), *notes):
         click.echo(f"Note: {note}.", err=True)
-    return Read(records, sources, reading.notes())
+    return Read(records, sources, notes)
 
 
 def _opened(names: tuple[str, ...], kubeconfig: Path | None) -> list[Source]:

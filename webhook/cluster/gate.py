@@ -15,7 +15,7 @@ from webhook.admission.json import dumps
 from webhook.admission.review import API_VERSION
 from webhook.cluster.mirrored import Mirrored
 from webhook.cluster.resource import GROUP, PLURAL, FieldProblem, problems_of, text_of
-from webhook.cluster.settling import Together
+from webhook.cluster.settling import Together, first_of
 
 MAX_CAUSES = 50
 MAX_WARNINGS = 12
@@ -63,7 +63,7 @@ class Gate:
         if resource is not None and not errors:
             warnings += self._beside_others(review.name, text_of(resource))
         if warnings:
-            response["warnings"] = _cut(warnings)
+            response["warnings"] = list(first_of(warnings, MAX_WARNINGS))
         whole = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
         return GateAnswer(dumps(whole), GateDecision(not errors), review)
 
@@ -99,8 +99,3 @@ def _status(review: Review, errors: tuple[FieldProblem, ...]) -> dict[str, Any]:
         "message": f"the policy {review.name} has {count}:\n{said}",
         "details": {"name": review.name, "group": GROUP, "kind": review.kind, "causes": causes},
     }
-
-
-def _cut(warnings: list[str]) -> list[str]:
-    shown = warnings[:MAX_WARNINGS]
-    return shown if len(warnings) == len(shown) else [*shown, f"and {len(warnings) - len(shown)} more"]

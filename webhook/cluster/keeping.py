@@ -84,22 +84,20 @@ def keep(
     faults += authority.faults(state, now)
     signing = certificates_in((own.data or {}).get("ca.crt", b""))
     expires = signing[0].not_valid_after_utc if signing else None
-    steps, moved = [], False
+    steps, changed = [], False
     for action in authority.step(state, now, lifetimes):
         match action:
             case WriteAuthority():
                 _write(api, secrets.path(secrets.authority), own, authority.written(action, now, lifetimes))
                 steps.append(f"the authority is written: {action.reason}")
-                moved = True
             case IssueLeaf():
                 _write(api, secrets.path(secrets.leaf), leaf, authority.issued(action, now, lifetimes))
                 steps.append(f"a certificate is issued: {action.reason}")
-                moved = True
             case Publish():
-                moved |= publish(action.configuration, action.pem, action.reason)
+                changed |= publish(action.configuration, action.pem, action.reason)
             case Wait():
                 return Kept(tuple(faults), until=action.until, expires=expires)
-    return Kept(tuple(faults), tuple(steps), again=moved, expires=expires)
+    return Kept(tuple(faults), tuple(steps), again=changed or bool(steps), expires=expires)
 
 
 def _follow(state: State, publish: Publisher, faults: list[str], now: dt.datetime) -> Kept:

@@ -164,15 +164,20 @@ def _out(clashes: Sequence[Clash], base: Iterable[str], order: Sequence[str]) ->
     for name in order:
         told = [clash.text for clash in by_name.get(name, ()) if clash.between - {name} <= stay]
         if told:
-            out[name] = _first(told)
+            out[name] = first_of(told, MOST_TOLD)
         else:
             stay.add(name)
-    return out or {order[-1]: _first([clash.text for clash in clashes])}
+    return out or {order[-1]: first_of([clash.text for clash in clashes], MOST_TOLD)}
 
 
-def _first(told: Sequence[str]) -> tuple[str, ...]:
-    rest = len(told) - MOST_TOLD
-    return tuple(told) if rest <= 0 else (*told[:MOST_TOLD], f"and {rest} more")
+def first_of(told: Sequence[str], most: int) -> tuple[str, ...]:
+    """As many as people read, and how many more there are.
+
+    >>> first_of(["a", "b", "c"], 3), first_of(["a", "b", "c"], 1)
+    (('a', 'b', 'c'), ('a', 'and 2 more'))
+    """
+    rest = len(told) - most
+    return tuple(told) if rest <= 0 else (*told[:most], f"and {rest} more")
 
 
 def name_in(text: str) -> str:

@@ -23,6 +23,11 @@ class About:
     problems: tuple[FieldProblem, ...] = ()  # the linter's, of the resource by itself
     cap: Mode = Mode.ENFORCE  # the release's
 
+    @property
+    def mode(self) -> Mode | None:
+        """As which it acts."""
+        return self.policy.mode.capped(self.cap) if self.policy is not None else None
+
 
 MAX_PROBLEMS = 20
 MAX_TEXT = 1000
@@ -47,7 +52,7 @@ def status(resource: Object, about: About, discovery: Discovery, now: str) -> Ob
         "observedGeneration": generation,
         "conditions": [_since(condition, before.get("conditions") or ())],
         "matchedResources": named,
-        "mode": str(about.policy.mode.capped(about.cap)) if about.policy is not None else "",
+        "mode": str(about.mode or ""),
         "problems": _problems(about),
     }
     loaded = before.get("lastLoadTime")
@@ -68,12 +73,9 @@ def _ready(about: About, unserved: Sequence[str]) -> tuple[str, str, str]:
         return "False", "NotRegistered", about.unsent
     if unserved:
         return "True", "NotServed", f"in force as soon as the API server serves {', '.join(unserved)}"
-    mode = about.policy.mode.capped(about.cap)
-    return (
-        "True",
-        "InForce",
-        "" if mode is about.policy.mode else f"it acts as {mode}: the release's mode is {about.cap}",
-    )
+    if about.mode is not about.policy.mode:
+        return "True", "InForce", f"it acts as {about.mode}: the release's mode is {about.cap}"
+    return "True", "InForce", ""
 
 
 def differs(resource: Object, wanted: Object) -> bool:

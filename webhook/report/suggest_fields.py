@@ -156,7 +156,7 @@ def _suggest(owner: Owner, owners: list[Owner], here: list[Written], made: Rules
     """Adds the rules of one owner: exceptions before the refusal."""
     others = Touched(one for one in here if not owner.is_by(one))
     found = _Fields()
-    fields = _fields(owner)
+    fields = _patterns_of(owner)
     if len(fields) > MAX_FIELDS:
         made.leave_out(f"{made.place}: {len(fields) - MAX_FIELDS:,} of the fields that {owner.name.manager} holds")
     for text, steps in fields[:MAX_FIELDS]:
@@ -182,7 +182,7 @@ def _suggest(owner: Owner, owners: list[Owner], here: list[Written], made: Rules
         made.told.append(_why(owner, found))
 
 
-def _fields(owner: Owner) -> list[tuple[str, Steps]]:
+def _patterns_of(owner: Owner) -> list[tuple[str, Steps]]:
     """What it holds, as patterns with the steps that they stand for."""
     paths: Iterable[Steps] = owner.held
     fields = {pattern_of(path): path for path in paths}
